@@ -1,0 +1,98 @@
+/** The HTTP application: Fastify with its limits, the order of checks, the routes and the docs. Reads no environment, does not listen. */
+import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import type { Deps } from './deps.ts'
+import { requireScope, type Authenticate } from './http/auth.ts'
+import { docsPages } from './http/docs/pages.ts'
+import { describeApi } from './http/openapi.ts'
+import { answerProblem, handleProblems, occurrence } from './http/problem-answers.ts'
+import { keyRoutes } from './http/routes/keys.ts'
+import { messageRoutes } from './http/routes/messages.ts'
+import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
+import { providerRoutes } from './http/routes/providers.ts'
+import { parseStrictJson } from './http/strict-json.ts'
+import { invalid, validatorCompiler } from './http/validation.ts'
+import { problemBody } from './core/problems.ts'
+import { problemType } from './core/answer.ts'
+import { Refusal } from './operations/refusal.ts'
+
+export interface AppOptions {
+  readonly deps: Deps
+  readonly logger: FastifyBaseLogger
+  readonly authenticate: Authenticate
+  readonly readiness: Readiness
+  readonly bodyLimitBytes: number
+}
+
+/** Milliseconds; against clients that are slow on purpose. A request's own wait for an outcome is not part of them. */
+const times = { headers: 10_000, request: 30_000, keepAlive: 72_000 }
+const maxConnections = 10_000
+
+export async function buildApp({ deps, logger, authenticate, readiness, bodyLimitBytes }: AppOptions): Promise<FastifyInstance> {
+  const app: FastifyInstance = fastify({
+    loggerInstance: logger,
+    disableRequestLogging: true, // a line of our own, without the address of the request
+    bodyLimit: bodyLimitBytes,
+    genReqId: () => deps.newUuid(),
+    requestIdHeader: false,
+    requestTimeout: times.request,
+    keepAliveTimeout: times.keepAlive,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false, // what is open when we drain is finished; our own check answers the rest
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
+    http: { maxHeaderSize: 16_384, headersTimeout: times.headers },
+    frameworkErrors: (_, request, reply) => {
+      reply.header('x-request-id', request.id)
+      return answerProblem(reply, new Refusal('not-found', 'The path cannot be read.'))
+    },
+    clientErrorHandler(error, socket) {
+      // Not even a request: a raw answer is all there can be.
+      if (error.code === 'ECONNRESET' || socket.destroyed) return
+      const type = error.code === 'HPE_HEADER_OVERFLOW' ? 'header-too-large' : 'invalid-request'
+      const body = JSON.stringify(problemBody(type, occurrence(deps.newUuid()), 'The request cannot be read.'))
+      const reason = type === 'header-too-large' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+      socket.end(`HTTP/1.1 ${reason}\r\nContent-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`)
+    },
+  })
+  app.server.maxConnections = maxConnections
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data))
+  app.decorateRequest('caller', null)
+  handleProblems(app)
+  strictBodies(app)
+
+  // The order of checks: first who asks, before a byte of the body is read.
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    if (request.url.startsWith('/v1')) reply.header('cache-control', 'no-store')
+    const { scope } = request.routeOptions.config
+    if (scope === undefined) return
+    if (readiness.draining()) throw new Refusal('shutting-down', null, {}, 1)
+    request.caller = await authenticate(request)
+    requireScope(request.caller, scope)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'none'
+    deps.metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
+    request.log.debug({ method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'answered')
+  })
+
+  await describeApi(app)
+  messageRoutes(app, deps)
+  keyRoutes(app, deps)
+  providerRoutes(app, deps)
+  operatingRoutes(app, deps, readiness)
+  await docsPages(app)
+  return app
+}
+
+/** JSON only, strict; nothing compressed, for a small body may unpack to a large one. */
+function strictBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+    const encoding = request.headers['content-encoding']
+    if (encoding !== undefined && encoding !== 'identity') return done(new Refusal('unsupported-media-type', 'The body is compressed.'))
+    if (bytes.length === 0) return done(null, undefined)
+    const parsed = parseStrictJson(bytes)
+    return parsed.ok ? done(null, parsed.value) : done(invalid(parsed.pointer, parsed.detail))
+  })
+}

@@ -1,0 +1,251 @@
+/**
+ * Every setting, once: name, default, bounds and a sentence. Read at start, checked whole, frozen. The only file that
+ * reads the environment.
+ *
+ * C1. Every mistake is named with its path; a name that is not known is a mistake, in the file and among SENDONCE_…
+ * C2. A forgotten setting never opens a second memory or a sandbox in place of the real thing: live providers need a
+ *     data base that was asked for, a named file must be there, and a `${VARIABLE}` must be set.
+ */
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parse as parseYaml } from 'yaml'
+import { parseApiKey } from './core/api-key.ts'
+import { channels, type Channel } from './core/message-content.ts'
+import { checkProvider, type ProviderSettings } from './providers/registry.ts'
+
+export const roles = ['api', 'worker', 'all'] as const
+export type Role = (typeof roles)[number]
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  /** Null: the embedded data base. */
+  readonly databaseUrl: string | null
+  readonly dataDir: string
+  readonly bootstrapKey: string | null
+  readonly logLevel: string
+  readonly leaseMarginMs: number
+  readonly sweepMs: number
+  readonly drainMs: number
+  readonly retentionDays: number
+  readonly bodyLimitBytes: number
+  /** Null: the sandbox runs in this process. */
+  readonly sandboxUrl: string | null
+  readonly sandboxPort: number
+  readonly role: Role
+  /** Say what a newcomer needs to see. */
+  readonly welcome: boolean
+  readonly providers: ReadonlyMap<string, ProviderSettings>
+  /** Of the live environment: the provider of each channel. */
+  readonly routes: ReadonlyMap<Channel, string>
+}
+
+/** One clear line a mistake; nothing was started. */
+export class ConfigError extends Error {
+  constructor(mistakes: readonly string[]) {
+    super(mistakes.join('\n'))
+    this.name = 'ConfigError'
+  }
+}
+
+type Env = Readonly<Record<string, string | undefined>>
+
+export interface Setting {
+  readonly name: string
+  readonly default: string | null
+  readonly meaning: string
+  /** What is wrong with a value, or null. */
+  readonly check?: (value: string) => string | null
+}
+
+const oneOf =
+  (...values: string[]) =>
+  (value: string): string | null =>
+    values.includes(value) ? null : `must be one of ${values.join(', ')}`
+const whole =
+  (min: number, max: number) =>
+  (value: string): string | null =>
+    /^\d{1,10}$/.test(value) && Number(value) >= min && Number(value) <= max ? null : `must be a whole number from ${min} to ${max}`
+const url =
+  (...protocols: string[]) =>
+  (value: string): string | null =>
+    URL.canParse(value) && protocols.includes(new URL(value).protocol) ? null : `must be a URL that begins ${protocols.join(' or ')}`
+
+/** The environment variables; the README's table is printed from here. */
+export const settings = [
+  { name: 'HOST', default: '127.0.0.1', meaning: 'Address to listen on.' },
+  { name: 'PORT', default: '3000', meaning: 'Port to listen on.', check: whole(0, 65_535) },
+  { name: 'DATABASE_URL', default: null, meaning: 'A PostgreSQL server, 15 or newer, migrated by `npm run db:migrate`. Without it: the embedded one, for one gateway.', check: url('postgres:', 'postgresql:') },
+  { name: 'SENDONCE_DATABASE', default: null, meaning: '`embedded` allows live providers on the embedded data base.', check: oneOf('embedded') },
+  { name: 'SENDONCE_DATA_DIR', default: '.sendonce', meaning: 'Folder of the embedded data base, the sandbox ledger and the first API key.' },
+  { name: 'SENDONCE_CONFIG', default: null, meaning: 'The configuration file; it must exist. Default: `sendonce.yaml`, if it does.' },
+  { name: 'SENDONCE_BOOTSTRAP_KEY', default: null, meaning: 'An API key, `so_<environment>_<id>_<secret>`, that gives account `default` all scopes in the environment it names.', check: (value: string) => (parseApiKey(value) === undefined ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _' : null) },
+  { name: 'LOG_LEVEL', default: 'info', meaning: 'Level of the log.', check: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent') },
+  { name: 'SENDONCE_LEASE_MARGIN_MS', default: '2000', meaning: "Added to a provider's time-outs to make the lease of a call, in ms.", check: whole(100, 600_000) },
+  { name: 'SENDONCE_SWEEP_MS', default: '5000', meaning: 'How often lapsed leases are looked for, in ms.', check: whole(50, 600_000) },
+  { name: 'SENDONCE_DRAIN_MS', default: '30000', meaning: 'How long SIGTERM lets open calls go on, in ms.', check: whole(0, 600_000) },
+  { name: 'SENDONCE_RETENTION_DAYS', default: '30', meaning: 'Days after which the result of a final message is erased. Its key is kept for good.', check: whole(1, 36_500) },
+  { name: 'SENDONCE_BODY_LIMIT', default: '1048576', meaning: 'Largest body of a request, in bytes.', check: whole(1024, 104_857_600) },
+  { name: 'SANDBOX_URL', default: null, meaning: 'A sandbox that runs by itself (`npm run sandbox`). Without it: one in the process.', check: url('http:') },
+  { name: 'SANDBOX_PORT', default: '0', meaning: 'Port of the sandbox in the process; 0: any free one.', check: whole(0, 65_535) },
+] as const satisfies readonly Setting[]
+
+type SettingName = (typeof settings)[number]['name']
+
+/** @throws ConfigError */
+export function loadConfig(env: Env = process.env, argv: readonly string[] = process.argv.slice(2)): Config {
+  const mistakes: string[] = []
+  const value = readSettings(env, mistakes)
+  const { role, welcome } = readArguments(argv, mistakes)
+  const { providers, routes } = readFile(env, value('SENDONCE_CONFIG'), mistakes)
+  const databaseUrl = value('DATABASE_URL')
+  const embedded = value('SENDONCE_DATABASE') === 'embedded'
+  if (databaseUrl === null && !embedded && providers.size > 0)
+    mistakes.push('DATABASE_URL: is not set, and there are live providers; set it, or SENDONCE_DATABASE=embedded to use the embedded data base')
+  if (databaseUrl === null && role !== 'all') mistakes.push(`--role ${role}: needs DATABASE_URL; the embedded data base serves one gateway`)
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  const number = (name: SettingName): number => Number(value(name))
+  return Object.freeze({
+    host: value('HOST') ?? '',
+    port: number('PORT'),
+    databaseUrl,
+    dataDir: resolve(value('SENDONCE_DATA_DIR') ?? ''),
+    bootstrapKey: value('SENDONCE_BOOTSTRAP_KEY'),
+    logLevel: value('LOG_LEVEL') ?? '',
+    leaseMarginMs: number('SENDONCE_LEASE_MARGIN_MS'),
+    sweepMs: number('SENDONCE_SWEEP_MS'),
+    drainMs: number('SENDONCE_DRAIN_MS'),
+    retentionDays: number('SENDONCE_RETENTION_DAYS'),
+    bodyLimitBytes: number('SENDONCE_BODY_LIMIT'),
+    sandboxUrl: value('SANDBOX_URL'),
+    sandboxPort: number('SANDBOX_PORT'),
+    role,
+    welcome,
+    providers,
+    routes,
+  })
+}
+
+/** What the tools beside the gateway need. @throws ConfigError */
+export function loadToolConfig(env: Env = process.env): Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'sandboxPort'> {
+  const mistakes: string[] = []
+  const value = readSettings(env, mistakes)
+  if (mistakes.length > 0) throw new ConfigError(mistakes)
+  return {
+    databaseUrl: value('DATABASE_URL'),
+    dataDir: resolve(value('SENDONCE_DATA_DIR') ?? ''),
+    host: value('HOST') ?? '',
+    sandboxPort: Number(value('SANDBOX_PORT')),
+  }
+}
+
+function readSettings(env: Env, mistakes: string[]): (name: SettingName) => string | null {
+  const known = new Set<string>(settings.map(({ name }) => name))
+  for (const name of Object.keys(env))
+    if (/^SENDONCE_/.test(name) && !known.has(name)) mistakes.push(`${name}: is not a setting that is known`)
+  const values = new Map<string, string | null>()
+  for (const setting of settings as readonly Setting[]) {
+    const given = env[setting.name]
+    const wrong = given === undefined ? null : given === '' ? 'is set but empty' : (setting.check?.(given) ?? null)
+    if (wrong !== null) mistakes.push(`${setting.name}: ${wrong}`)
+    values.set(setting.name, given ?? setting.default)
+  }
+  return (name) => values.get(name) ?? null
+}
+
+function readArguments(argv: readonly string[], mistakes: string[]): { role: Role; welcome: boolean } {
+  try {
+    const options = { role: { type: 'string', default: 'all' }, welcome: { type: 'boolean', default: false } } as const
+    const { values } = parseArgs({ args: [...argv], options, strict: true, allowPositionals: false })
+    const role = roles.find((known) => known === values.role)
+    if (role === undefined) mistakes.push(`--role: must be one of ${roles.join(', ')}`)
+    return { role: role ?? 'all', welcome: values.welcome }
+  } catch (error) {
+    mistakes.push((error as Error).message)
+    return { role: 'all', welcome: false }
+  }
+}
+
+interface FileConfig {
+  readonly providers: Map<string, ProviderSettings>
+  readonly routes: Map<Channel, string>
+}
+
+function readFile(env: Env, named: string | null, mistakes: string[]): FileConfig {
+  const result: FileConfig = { providers: new Map(), routes: new Map() }
+  const path = named ?? 'sendonce.yaml'
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (named !== null || code !== 'ENOENT') mistakes.push(`SENDONCE_CONFIG: ${path} cannot be read (${code})`)
+    return result
+  }
+  let parsed: unknown
+  try {
+    parsed = parseYaml(text)
+  } catch (error) {
+    mistakes.push(`${path}: ${(error as Error).message.split('\n')[0]}`)
+    return result
+  }
+  const file = membersOf(withVariables(parsed ?? {}, '', env, mistakes), path, mistakes)
+  for (const name of Object.keys(file))
+    if (name !== 'providers' && name !== 'routes') mistakes.push(`${name}: is not a member that is known here (providers, routes)`)
+  readProviders(file['providers'], result, mistakes)
+  readRoutes(file['routes'], result, mistakes)
+  return result
+}
+
+function membersOf(value: unknown, path: string, mistakes: string[]): Record<string, unknown> {
+  if (value === undefined || value === null) return {}
+  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
+  mistakes.push(`${path}: must be a mapping`)
+  return {}
+}
+
+/** Puts in the variables of `${NAME}`. One that is not set is a mistake: a secret must not silently be empty. */
+function withVariables(value: unknown, path: string, env: Env, mistakes: string[]): unknown {
+  if (typeof value === 'string')
+    return value.replaceAll(/\$\{([^}]*)\}/g, (_, name: string) => {
+      const found = env[name]
+      if (found === undefined || found === '') mistakes.push(`${path}: the environment variable ${name} is not set`)
+      return found ?? ''
+    })
+  if (Array.isArray(value)) return value.map((item, i) => withVariables(item, `${path}.${i}`, env, mistakes))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, withVariables(member, path === '' ? name : `${path}.${name}`, env, mistakes)]),
+  )
+}
+
+function readProviders(value: unknown, { providers }: FileConfig, mistakes: string[]): void {
+  for (const [name, given] of Object.entries(membersOf(value, 'providers', mistakes))) {
+    const path = `providers.${name}`
+    if (!/^[a-z0-9][a-z0-9-]{0,62}$/.test(name) || name.startsWith('sandbox'))
+      mistakes.push(`${path}: a name has small letters, digits and -, at most 63, and does not begin with sandbox`)
+    const checked = checkProvider(membersOf(given, path, mistakes))
+    if ('mistakes' in checked) mistakes.push(...checked.mistakes.map((mistake) => `${path}${mistake}`))
+    else providers.set(name, checked)
+  }
+}
+
+function readRoutes(value: unknown, { providers, routes }: FileConfig, mistakes: string[]): void {
+  for (const [channel, given] of Object.entries(membersOf(value, 'routes', mistakes))) {
+    const path = `routes.${channel}`
+    if (!isChannel(channel)) {
+      mistakes.push(`${path}: is not a channel (${channels.join(', ')})`)
+      continue
+    }
+    const [first, ...others] = Array.isArray(given) ? (given as unknown[]) : []
+    const provider = typeof first === 'string' ? providers.get(first) : undefined
+    if (typeof first !== 'string') mistakes.push(`${path}: must be a list with the name of a provider`)
+    else if (others.length > 0) mistakes.push(`${path}: one provider a route; failing over to a second is not supported`)
+    else if (provider === undefined) mistakes.push(`${path}.0: there is no provider ${JSON.stringify(first)} that is right`)
+    else if (!provider.channels.includes(channel)) mistakes.push(`${path}.0: ${first} does not take ${channel}`)
+    else routes.set(channel, first)
+  }
+}
+
+const isChannel = (value: string): value is Channel => (channels as readonly string[]).includes(value)

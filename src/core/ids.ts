@@ -1,0 +1,18 @@
+/**
+ * Public ids: a prefix that names the kind, then the 32 hex digits of a UUIDv7, so that ids sort by age and one
+ * can be found in the data base (which stores the UUID) by eye. Making UUIDs is not done here: core has no clock.
+ *
+ * I1. `uuidFromId(kind, idFromUuid(kind, u)) === u` for every lower-case UUID.
+ * I2. A text that is not an id of the asked kind gives `undefined`, never an exception.
+ */
+export const idKinds = { message: 'msg', attempt: 'att', event: 'evt' } as const
+export type IdKind = keyof typeof idKinds
+
+export function idFromUuid(kind: IdKind, uuid: string): string {
+  return `${idKinds[kind]}_${uuid.replaceAll('-', '')}`
+}
+
+export function uuidFromId(kind: IdKind, id: string): string | undefined {
+  const hex = new RegExp(`^${idKinds[kind]}_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$`).exec(id)
+  return hex === null ? undefined : hex.slice(1).join('-')
+}

@@ -1,0 +1,63 @@
+/**
+ * A message as the API shows it: the one view, in stored answers, lists and problems alike. Times are RFC 3339 UTC.
+ */
+import { idFromUuid } from './ids.ts'
+import { keySource } from './idempotency.ts'
+import { statusReason, type Message, type Resolution } from './message.ts'
+
+export function messageView(message: Message) {
+  const { state, request } = message
+  return {
+    id: idFromUuid('message', message.id),
+    object: 'message' as const,
+    environment: message.environment,
+    status: state.status,
+    statusReason: statusReason(state),
+    channel: request.channel,
+    to: request.to,
+    from: request.from ?? null,
+    ...(request.channel === 'email' ? emailFields(request) : {}),
+    content: request.content,
+    conversation: request.conversation ?? null,
+    reference: request.reference ?? null,
+    intent: request.intent ?? null,
+    idempotencyKey: message.idempotencyKey,
+    keySource: keySource(message.idempotencyKey),
+    fingerprint: message.fingerprint,
+    provider: message.provider,
+    providerMessageId: state.status === 'sent' ? state.providerMessageId : null,
+    attempts: message.attempts,
+    sendAt: message.sendAt?.toISOString() ?? null,
+    notAfter: message.notAfter.toISOString(),
+    createdAt: message.createdAt.toISOString(),
+    updatedAt: message.updatedAt.toISOString(),
+    sentAt: state.status === 'sent' ? state.sentAt.toISOString() : null,
+    delivery: null,
+    resolution: state.status === 'sent' || state.status === 'failed' ? resolutionView(state.resolution) : null,
+    metadata: message.metadata,
+  }
+}
+
+export type MessageView = ReturnType<typeof messageView>
+
+function emailFields(request: { cc?: readonly string[]; bcc?: readonly string[]; replyTo?: string }) {
+  return { cc: request.cc ?? [], bcc: request.bcc ?? [], replyTo: request.replyTo ?? null }
+}
+
+export function resolutionView(resolution: Resolution | null) {
+  if (resolution === null) return null
+  const { by, at, attemptId, outcome, apiKey, evidence } = resolution
+  return {
+    by,
+    at: at.toISOString(),
+    attempt: idFromUuid('attempt', attemptId),
+    outcome,
+    apiKey: apiKey ?? null,
+    evidence: evidence ?? null,
+  }
+}
+
+/** A message as problems and key look-ups name it. */
+export function messageReference(message: Message) {
+  return { id: idFromUuid('message', message.id), status: message.state.status, createdAt: message.createdAt.toISOString() }
+}

@@ -1,0 +1,45 @@
+/** What operations and workers are given; a test gives other ones. */
+import type { Clock } from './clock.ts'
+import type { Message } from './core/message.ts'
+import type { Channel, Environment } from './core/message-content.ts'
+import type { Metrics } from './metrics.ts'
+import type { InFlight } from './operations/in-flight.ts'
+import type { Waiters } from './operations/wait-for-outcome.ts'
+import type { Provider } from './providers/provider.ts'
+import type { ProviderSlots } from './operations/provider-slots.ts'
+import type { Store } from './store/store.ts'
+
+/** Structured log lines; no recipient, text, key or secret is ever given to it. */
+export interface Log {
+  debug(fields: object, text: string): void
+  info(fields: object, text: string): void
+  warn(fields: object, text: string): void
+  error(fields: object, text: string): void
+}
+
+export interface Providers {
+  find(name: string, environment: Environment): Provider | undefined
+  /** The provider that the route of a channel leads to. */
+  routed(channel: Channel, environment: Environment): Provider | undefined
+  all(): readonly Provider[]
+}
+
+export interface Deps {
+  readonly store: Store
+  readonly providers: Providers
+  readonly clock: Clock
+  /** A UUIDv7. */
+  readonly newUuid: () => string
+  /** In [0, 1). */
+  readonly random: () => number
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly slots: ProviderSlots
+  readonly waiters: Waiters
+  readonly inFlight: InFlight
+  readonly leaseMarginMs: number
+  /** Tells the dispatcher of this process, if it has one, that something is due now. */
+  readonly nudgeDispatcher: () => void
+}
+
+export type { Message }

@@ -1,0 +1,125 @@
+/**
+ * One gateway: everything that runs in a process, started in order and ended in the reverse one. What was started before
+ * a failure is ended again: nothing stays half-started.
+ */
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { v7 as uuidv7 } from 'uuid'
+import { buildApp } from './app.ts'
+import { bootstrapKeyFor } from './bootstrap-key.ts'
+import { databaseClock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Deps, Log } from './deps.ts'
+import { authenticator } from './http/auth.ts'
+import { createMetrics } from './metrics.ts'
+import { inFlight } from './operations/in-flight.ts'
+import { providerSlots } from './operations/provider-slots.ts'
+import { waitersFor } from './operations/wait-for-outcome.ts'
+import { createProviders } from './providers/registry.ts'
+import { startSandbox } from './sandbox/server.ts'
+import { connect } from './store/connect.ts'
+import { createStore } from './store/store.ts'
+import { startWorkers } from './workers/workers.ts'
+
+export interface Gateway {
+  readonly url: string
+  readonly sandboxUrl: string
+  /** Shown in the curl line of a newcomer; null if whoever started it brought keys of their own. */
+  readonly madeKey: string | null
+  readonly log: Log
+  readonly drainMs: number
+  /** Finishes open calls within the grace period, then ends everything. */
+  close(): Promise<void>
+}
+
+export async function startGateway(config: Config): Promise<Gateway> {
+  const ends: (() => Promise<unknown>)[] = []
+  const endAll = async (): Promise<void> => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  }
+  try {
+    return await start(config, ends, endAll)
+  } catch (error) {
+    await endAll().catch(() => {}) // the first error is the one to tell
+    throw error
+  }
+}
+
+async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: () => Promise<void>): Promise<Gateway> {
+  const logger = pino({ level: config.logLevel })
+  const log: Log = logger
+  const { database, close: closeDatabase } = await connect(config.databaseUrl, config.dataDir, log)
+  ends.push(closeDatabase)
+  const store = createStore(database)
+  const clock = databaseClock(async () => store.readTime())
+  await clock.synchronise()
+  const { key, madeKey } = await bootstrapKeyFor(config)
+
+  const sandbox =
+    config.sandboxUrl === null
+      ? await startSandbox({ host: '127.0.0.1', port: config.sandboxPort, ledgerFile: join(config.dataDir, 'sandbox-ledger.jsonl') })
+      : { url: config.sandboxUrl, close: async () => {} }
+  ends.push(async () => sandbox.close())
+  const providers = createProviders(config.providers, config.routes, sandbox.url)
+  ends.push(async () => providers.close())
+
+  const calls = inFlight()
+  const waiters = waitersFor(store, clock, calls)
+  let nudge = (): void => {}
+  const deps: Deps = {
+    store,
+    providers,
+    clock,
+    newUuid: uuidv7,
+    random: Math.random,
+    log,
+    metrics: createMetrics(),
+    slots: providerSlots(clock),
+    waiters,
+    inFlight: calls,
+    leaseMarginMs: config.leaseMarginMs,
+    nudgeDispatcher: () => nudge(),
+  }
+  let draining = false
+  const app = await buildApp({
+    deps,
+    logger,
+    authenticate: authenticator(store, key, () => performance.now()),
+    readiness: { draining: () => draining },
+    bodyLimitBytes: config.bodyLimitBytes,
+  })
+  ends.push(async () => app.close())
+  await app.listen({ host: config.host, port: config.port }).catch((error: NodeJS.ErrnoException) => {
+    const taken = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
+    throw new Error(`cannot listen on ${config.host}:${config.port}: ${taken}; set PORT or HOST`, { cause: error })
+  })
+  const workers = startWorkers(deps, clock, { role: config.role, sweepMs: config.sweepMs, retentionDays: config.retentionDays })
+  nudge = workers.nudgeDispatcher
+  const url = urlOf(app.server.address(), config.host)
+  log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')
+
+  return {
+    url,
+    sandboxUrl: sandbox.url,
+    madeKey,
+    log,
+    drainMs: config.drainMs,
+    close: async () => {
+      log.info({ callsInFlight: calls.count() }, 'draining')
+      draining = true
+      await workers.stop()
+      waiters.drain()
+      const timeUp = new Promise<'time is up'>((resolve) => void clock.after(config.drainMs, () => resolve('time is up')))
+      if ((await Promise.race([calls.idle(), timeUp])) === 'time is up')
+        log.warn({ callsInFlight: calls.count() }, 'the grace period is over; what is open is left to recovery')
+      await endAll()
+      log.info({}, 'ended')
+    },
+  }
+}
+
+function urlOf(address: AddressInfo | string | null, host: string): string {
+  if (address === null || typeof address === 'string') return `http://${host}`
+  return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`
+}

@@ -1,0 +1,116 @@
+/** Examples of the OpenAPI document. The requests work as they stand on the sandbox; the answers are made by the code that makes real ones. */
+import { fingerprintOf, fingerprintText, canonicalText } from '../core/fingerprint.ts'
+import { messageReference, messageView } from '../core/message-view.ts'
+import type { MessageRequest } from '../core/message-content.ts'
+import type { Message, State } from '../core/message.ts'
+import { problemBody, problems, type ProblemBody, type ProblemType } from '../core/problems.ts'
+import { messagePath } from '../core/answer.ts'
+import { timelineView } from '../core/timeline.ts'
+
+export const requestExamples: Readonly<Record<string, { summary: string; value: MessageRequest }>> = {
+  sms: {
+    summary: 'A text message',
+    value: { channel: 'sms', to: '+447700900123', content: { text: 'Your parcel is on its way' } },
+  },
+  email: {
+    summary: 'An e-mail',
+    value: { channel: 'email', to: 'someone@example.com', content: { subject: 'Your order', text: 'It is on its way.' } },
+  },
+  chat: {
+    summary: 'A chat message, with a derived key',
+    value: { channel: 'chat', to: 'C024BE91L', content: { text: 'Deployed.' }, conversation: 'deploys', reference: 'build-4711' },
+  },
+  push: {
+    summary: 'A push notification',
+    value: { channel: 'push', to: 'device-token-1', content: { title: 'Your parcel', body: 'It is on its way.' } },
+  },
+  webhook: {
+    summary: 'A webhook',
+    value: { channel: 'webhook', to: 'https://example.com/hooks', content: { type: 'order.shipped', data: { order: 42 } } },
+  },
+  lostReply: {
+    summary: 'The sandbox accepts, and its answer is lost: 504, unknown',
+    value: { channel: 'sms', to: '+15005550005', content: { text: 'Did it go out?' } },
+  },
+  scheduled: {
+    summary: 'In a minute, and not later than in an hour',
+    value: { channel: 'sms', to: '+447700900123', content: { text: 'Reminder' }, delaySeconds: 60, ttlSeconds: 3600 },
+  },
+}
+
+const at = new Date('2026-12-01T09:00:00.000Z')
+const attempt = { id: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', number: 1, provider: 'sandbox-blind', startedAt: at }
+const evidence = { phase: 'answered', httpStatus: 201, detail: 'The provider accepted the message.' } as const
+const ended = { ...attempt, endedAt: at, outcome: 'accepted', evidence } as const
+
+function exampleMessage(state: State): Message {
+  const request: MessageRequest = { channel: 'sms', to: '+447700900123', content: { text: 'Your parcel is on its way' }, reference: 'order-42', conversation: 'ticket-991' }
+  const canonical = canonicalText(request)
+  return {
+    id: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c',
+    account: 'default',
+    environment: 'test',
+    idempotencyKey: 'order-42-shipped',
+    fingerprint: fingerprintText(fingerprintOf(canonical)),
+    request,
+    canonical,
+    metadata: { team: 'shipping' },
+    provider: 'sandbox-blind',
+    createdAt: at,
+    updatedAt: at,
+    sendAt: null,
+    notAfter: new Date(at.getTime() + 86_400_000),
+    traceparent: null,
+    version: 2,
+    attempts: state.status === 'queued' ? 0 : 1,
+    earlierOutcomes: [],
+    state,
+    answer: null,
+  }
+}
+
+const states = {
+  sent: { status: 'sent', attempt: ended, providerMessageId: 'sbx_1', sentAt: at, resolution: null },
+  queued: { status: 'queued', last: null, dueAt: at },
+  canceled: { status: 'canceled', last: null },
+  sending: { status: 'sending', attempt },
+  unknown: { status: 'unknown', attempt: { ...ended, outcome: 'unknown', evidence: { phase: 'begun', code: 'UND_ERR_SOCKET', detail: 'The request had begun; no answer was read.' } } },
+  failed: { status: 'failed', reason: 'provider_refused', last: { ...ended, outcome: 'rejected' }, resolution: null },
+} as const satisfies Record<string, State>
+
+export const messageExample = (status: 'sent' | 'queued' | 'canceled') => messageView(exampleMessage(states[status]))
+export const timelineExample = timelineView(exampleMessage(states.sent), [])
+export const keyExample = {
+  key: 'order-42-shipped',
+  source: 'client',
+  firstSeenAt: at.toISOString(),
+  sent: 'yes',
+  message: messageExample('sent'),
+}
+
+/** The state that a problem speaks of, where it speaks of a message. */
+const spokenOf: Partial<Record<ProblemType, keyof typeof states>> = {
+  'in-progress': 'sending',
+  'outcome-unknown': 'unknown',
+  'message-rejected': 'failed',
+  'message-expired': 'failed',
+  'message-canceled': 'canceled',
+  'possible-duplicate': 'sent',
+  'idempotency-key-reused': 'sent',
+  'key-taken': 'sent',
+  'too-late': 'sent',
+  'not-unknown': 'sent',
+}
+const sentOfExample = { sent: 'yes', queued: 'maybe', canceled: 'no', sending: 'maybe', unknown: 'maybe', failed: 'no' } as const
+
+export function problemExamples(type: ProblemType): ProblemBody {
+  const status = spokenOf[type]
+  const message = status === undefined ? undefined : exampleMessage(states[status])
+  const errors = problems[type].status === 400 && type === 'invalid-request' ? { errors: [{ pointer: '/to', detail: 'is missing' }] } : {}
+  const about =
+    status === undefined || message === undefined
+      ? {}
+      : { sent: type === 'possible-duplicate' ? ('no' as const) : sentOfExample[status], message: messageReference(message) }
+  const instance = message === undefined ? 'urn:uuid:0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5d' : messagePath(message)
+  return problemBody(type, instance, null, { ...errors, ...about })
+}

@@ -1,0 +1,106 @@
+/**
+ * Validation, strict: nothing is coerced, removed or defaulted in a body; in a query string, whose values are all text,
+ * numbers are read. One error is reported, with its JSON pointer and never with the value.
+ */
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { FastifySchemaCompiler } from 'fastify'
+import type { TSchema } from 'typebox'
+import { channels, type Channel, type MessageRequest } from '../core/message-content.ts'
+import { Refusal } from '../operations/refusal.ts'
+import { components, requestSchemas } from './schemas.ts'
+
+function validator(coerceTypes: boolean): Ajv2020 {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: false, coerceTypes, useDefaults: coerceTypes, removeAdditional: false })
+  addFormats.default(ajv, ['date-time', 'email', 'uri', 'uri-reference'])
+  const calendar = ajv.formats['date-time'] as { validate: (text: string) => boolean }
+  // RFC 3339 as we print it: upper case, seconds below 60, and a time that JavaScript reads as the same.
+  const exact = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:[0-5]\d(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
+  ajv.addFormat('date-time', (text: string) => exact.test(text) && calendar.validate(text))
+  for (const component of components) ajv.addSchema(component)
+  return ajv
+}
+
+const bodies = validator(false)
+const queries = validator(true)
+
+/** For Fastify's routes: query strings and parameters coerced, everything else strict. */
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const ajv = httpPart === 'querystring' || httpPart === 'params' ? queries : bodies
+  return settled(checking(ajv.compile(schema)))
+}
+
+type Check = (value: unknown) => unknown
+
+function checking(validate: ValidateFunction): Check {
+  return (value) => {
+    if (!validate(value)) throw invalid(...errorOf(validate.errors?.[0]))
+    return value
+  }
+}
+
+/** Fastify wants an error returned, not thrown. */
+function settled(check: Check): (value: unknown) => { value: unknown } | { error: Error } {
+  return (value) => {
+    try {
+      return { value: check(value) }
+    } catch (error) {
+      return { error: error as Error }
+    }
+  }
+}
+
+export function invalid(pointer: string, detail: string): Refusal {
+  const sentence = detail.endsWith('.') ? detail : `${pointer === '' ? 'The request' : `\`${pointer}\``} ${detail}.`
+  return new Refusal('invalid-request', sentence, { errors: [{ pointer, detail }] })
+}
+
+/** Ajv's error as a pointer to what is wrong, and a sentence without values. */
+function errorOf(error: ErrorObject | undefined): [string, string] {
+  if (error === undefined) return ['', 'is not valid']
+  const { instancePath, keyword, params } = error as ErrorObject<string, Record<string, unknown>>
+  const member = (name: unknown): string => `${instancePath}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+  switch (keyword) {
+    case 'required':
+      return [member(params['missingProperty']), 'is missing']
+    case 'additionalProperties':
+      return [member(params['additionalProperty']), 'is not a member that is known here']
+    case 'enum':
+      return [instancePath, `must be one of ${(params['allowedValues'] as string[]).join(', ')}`]
+    case 'const':
+      return [instancePath, `must be ${JSON.stringify(params['allowedValue'])}`]
+    case 'pattern':
+      return [instancePath, `must match ${String(params['pattern'])}`]
+    case 'format':
+      return [instancePath, params['format'] === 'date-time' ? 'must be an RFC 3339 time with an offset' : `must be a valid ${String(params['format'])}`]
+    default:
+      return [instancePath, error.message ?? 'is not valid']
+  }
+}
+
+const requestChecks = Object.fromEntries(
+  channels.map((channel) => [channel, checking(bodies.compile(requestSchemas[channel]))]),
+) as Record<Channel, Check>
+
+/** The body of POST /v1/messages: `channel` says which schema it must fit. @throws Refusal */
+function validateRequest(body: unknown): MessageRequest {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('', 'must be a JSON object')
+  const { channel } = body as { channel?: unknown }
+  if (channel === undefined) throw invalid('/channel', 'is missing')
+  if (!isChannel(channel)) throw invalid('/channel', `must be one of ${channels.join(', ')}`)
+  requestChecks[channel](body)
+  const request = body as MessageRequest
+  if (request.sendAt !== undefined && request.delaySeconds !== undefined)
+    throw invalid('/delaySeconds', 'and sendAt exclude each other')
+  if (request.notAfter !== undefined && request.ttlSeconds !== undefined)
+    throw invalid('/ttlSeconds', 'and notAfter exclude each other')
+  if (request.channel === 'email' && request.content.text === undefined && request.content.html === undefined)
+    throw invalid('/content', 'needs a text or an html')
+  return request
+}
+
+const isChannel = (value: unknown): value is Channel => (channels as readonly unknown[]).includes(value)
+
+/** For the route of POST /v1/messages. */
+export const sendCompiler: FastifySchemaCompiler<TSchema> = (part) =>
+  part.httpPart === 'body' ? settled(validateRequest) : validatorCompiler(part)

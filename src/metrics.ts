@@ -1,0 +1,63 @@
+/** What is counted, in one place. Labels never hold a key, a recipient or anything that callers choose. */
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+export function createMetrics() {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    registry,
+    claims: new Counter({
+      name: 'sendonce_claims_total',
+      help: 'Requests that reached the claim: `claimed` a new key, or `repeat` of one that was there.',
+      labelNames: ['result'],
+      registers,
+    }),
+    attempts: new Counter({
+      name: 'sendonce_attempts_total',
+      help: 'Calls to providers by what they told us.',
+      labelNames: ['provider', 'outcome'],
+      registers,
+    }),
+    attemptSeconds: new Histogram({
+      name: 'sendonce_attempt_seconds',
+      help: 'Duration of calls to providers.',
+      labelNames: ['provider'],
+      buckets: seconds,
+      registers,
+    }),
+    transitions: new Counter({
+      name: 'sendonce_transitions_total',
+      help: 'Changes of messages after their claim. `to="unknown"` is what wants attention.',
+      labelNames: ['from', 'to'],
+      registers,
+    }),
+    alarms: new Counter({
+      name: 'sendonce_alarms_total',
+      help: 'Events that a person should look at.',
+      labelNames: ['alarm'],
+      registers,
+    }),
+    requests: new Histogram({
+      name: 'sendonce_http_request_seconds',
+      help: 'HTTP requests by route and status.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: seconds,
+      registers,
+    }),
+    inFlight: new Gauge({ name: 'sendonce_calls_in_flight', help: 'Calls to providers that run now.', registers }),
+    waiting: new Gauge({ name: 'sendonce_requests_waiting', help: 'Requests that wait for an outcome.', registers }),
+    dueWork: new Gauge({ name: 'sendonce_due_work', help: 'Messages that wait for a worker.', registers }),
+    storeUp: new Gauge({ name: 'sendonce_store_up', help: '1 if the data base answered the last time it was asked.', registers }),
+    providerStopped: new Gauge({
+      name: 'sendonce_provider_stopped',
+      help: '1 while a provider refuses our credentials and its messages wait.',
+      labelNames: ['provider'],
+      registers,
+    }),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>

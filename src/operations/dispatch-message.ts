@@ -1,0 +1,116 @@
+/**
+ * The call: an attempt that is committed, the provider, the outcome. No transaction is open while it runs.
+ *
+ * B1. The attempt is committed before the provider is called; the lease is measured from before that commit.
+ * B2. The write gate shuts when half the lease has passed, or when notAfter has: then no byte leaves.
+ * B3. What the provider told is not given up: it is written again and again until it is stored, or the process ends.
+ */
+import type { Mark } from '../clock.ts'
+import { idFromUuid } from '../core/ids.ts'
+import type { Attempt, Message } from '../core/message.ts'
+import type { Outcome } from '../core/outcome.ts'
+import type { Deps } from '../deps.ts'
+import type { Provider } from '../providers/provider.ts'
+import { StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { applyEvent } from './apply-event.ts'
+import type { Release } from './provider-slots.ts'
+
+/** A right to act: the attempt is recorded, and until half its lease has passed it may begin. */
+export interface Lease {
+  readonly attempt: Attempt
+  /** Taken before the statement that set the lease was sent. */
+  readonly since: Mark
+  readonly ms: number
+  /** The message was claimed with this attempt, and never waited for a worker. */
+  readonly synchronous: boolean
+}
+
+export const leaseMsFor = (deps: Deps, provider: Provider): number => provider.callMs + deps.leaseMarginMs
+
+/** Begins an attempt of a message that waits, and makes the call. @returns the message as it is afterwards */
+export async function dispatchMessage(deps: Deps, message: Message, provider: Provider, release: Release): Promise<Message> {
+  const since = deps.clock.mark()
+  const ms = leaseMsFor(deps, provider)
+  const attempt: Attempt = {
+    id: deps.newUuid(),
+    number: message.attempts + 1,
+    provider: provider.name,
+    startedAt: deps.clock.now(),
+  }
+  try {
+    const begun = await begin(deps, message, attempt, ms)
+    if (begun.state.status !== 'sending' || begun.state.attempt.id !== attempt.id) return begun
+    return await callProvider(deps, begun, provider, { attempt, since, ms, synchronous: false })
+  } finally {
+    release()
+  }
+}
+
+/** A commit in doubt is read back: if the attempt that stands there is ours, it is ours to make. */
+async function begin(deps: Deps, message: Message, attempt: Attempt, leaseMs: number): Promise<Message> {
+  try {
+    return (await applyEvent(deps, message, { type: 'begin', attempt }, { leaseMs })).message
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable) || error.effect === 'absent') throw error
+    const [present] = await deps.store.findMessages([message.id])
+    if (present === undefined) throw error
+    return present
+  }
+}
+
+/** Makes the call of an attempt that is recorded, and stores its outcome. */
+export async function callProvider(deps: Deps, message: Message, provider: Provider, lease: Lease): Promise<Message> {
+  const { attempt } = lease
+  const stopTimer = deps.metrics.attemptSeconds.startTimer({ provider: provider.name })
+  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < message.notAfter
+  const call = provider.send(
+    message.request,
+    {
+      messageId: idFromUuid('message', message.id),
+      attemptNumber: attempt.number,
+      traceparent: message.traceparent,
+    },
+    gate,
+  )
+  const outcome = await deps.inFlight.track(
+    message.id,
+    call.catch((error: unknown) => afterBug(deps, message, error)),
+  )
+  stopTimer()
+  deps.metrics.attempts.inc({ provider: provider.name, outcome: outcome.kind })
+  noteCredentials(deps, provider, outcome)
+  return deps.inFlight.track(message.id, storeOutcome(deps, message, lease, outcome))
+}
+
+/** An adapter threw: a bug, after which nobody knows whether a byte left. */
+function afterBug(deps: Deps, message: Message, error: unknown): Outcome {
+  deps.log.error({ message: message.id, error: error instanceof Error ? error.name : 'error' }, 'an adapter threw')
+  const detail = 'The adapter failed during the call; it may have begun.'
+  return { kind: 'unknown', evidence: { phase: 'begun', code: 'adapter failed', detail } }
+}
+
+function noteCredentials(deps: Deps, provider: Provider, outcome: Outcome): void {
+  if (outcome.kind === 'not_sent' && outcome.reason === 'credentials') {
+    deps.slots.stop(provider.name)
+    deps.log.error({ provider: provider.name, code: outcome.evidence.code }, 'provider refuses our credentials: stopped')
+  } else if (outcome.evidence.phase === 'answered') deps.slots.resume(provider.name)
+}
+
+async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome: Outcome): Promise<Message> {
+  const event = {
+    type: 'outcome',
+    attempt: lease.attempt,
+    outcome,
+    at: deps.clock.now(),
+    random: deps.random(),
+  } as const
+  for (let tries = 0; ; tries++) {
+    try {
+      return (await applyEvent(deps, message, event, { mayHaveDueWork: !lease.synchronous })).message
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable || error instanceof StoreOverloaded)) throw error
+      deps.log.warn({ message: message.id, tries }, 'an outcome could not be stored yet')
+      await new Promise<void>((again) => deps.clock.after(Math.min(100 * 2 ** tries, 5_000), again))
+    }
+  }
+}

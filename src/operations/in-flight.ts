@@ -1,0 +1,27 @@
+/** The calls that this process is making, by message: for draining, and so that waiters do not poll for their own. */
+export interface InFlight {
+  has(messageId: string): boolean
+  count(): number
+  track<T>(messageId: string, work: Promise<T>): Promise<T>
+  /** Resolves when none is left. */
+  idle(): Promise<void>
+}
+
+export function inFlight(): InFlight {
+  const running = new Map<string, Promise<unknown>>()
+  return {
+    has: (messageId) => running.has(messageId),
+    count: () => running.size,
+    track: async (messageId, work) => {
+      running.set(messageId, work)
+      try {
+        return await work
+      } finally {
+        running.delete(messageId)
+      }
+    },
+    idle: async () => {
+      while (running.size > 0) await Promise.allSettled(running.values())
+    },
+  }
+}

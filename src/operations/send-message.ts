@@ -1,0 +1,267 @@
+/**
+ * POST /v1/messages: who asks first claims the key and sends; whoever asks again gets what came of it.
+ *
+ * N1. The check stands at the very top: nothing goes out before the key is committed.
+ * N2. A refusal is given only after the key was looked up: what was claimed before is answered as what it became.
+ * N3. Losers never write. What was read of a key is never sent on; an unclaimed run does not exist.
+ * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503.
+ */
+import { answerFor, type Answer } from '../core/answer.ts'
+import { canonicalText, differingPaths, fingerprintMatches, fingerprintOf, fingerprintText } from '../core/fingerprint.ts'
+import { derivedKey, isDerived, isTimestamp, type KeyHeader, type Scope } from '../core/idempotency.ts'
+import { idFromUuid } from '../core/ids.ts'
+import type { MessageRequest } from '../core/message-content.ts'
+import { sentOf, type Attempt, type Message, type State } from '../core/message.ts'
+import { messageReference } from '../core/message-view.ts'
+import { timesOf, timesRefusal, type Times } from '../core/schedule.ts'
+import type { Deps } from '../deps.ts'
+import type { Provider } from '../providers/provider.ts'
+import { StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import type { FoundKey } from '../store/read-messages.ts'
+import { callProvider, leaseMsFor, type Lease } from './dispatch-message.ts'
+import type { Release } from './provider-slots.ts'
+import { Refusal } from './refusal.ts'
+
+export interface SendRequest {
+  readonly scope: Scope
+  readonly keyHeader: KeyHeader
+  readonly request: MessageRequest
+  /** How long the caller waits for the outcome. */
+  readonly waitMs: number
+  /** `Prefer: respond-async`. */
+  readonly async: boolean
+  readonly traceparent: string | null
+}
+
+export interface SendReply {
+  readonly key: string
+  readonly answer: Answer
+}
+
+/** Requests that may wait in this process at one time; more are refused, and claim nothing. */
+const maxWaiting = 4_000
+/** The store gets this long even if the caller wants to wait less. */
+const minPatienceMs = 1_500
+
+/** @throws Refusal */
+export async function sendMessage(deps: Deps, asked: SendRequest): Promise<SendReply> {
+  const names = namesOf(asked)
+  const deadline = deps.clock.mark()
+  const left = (): number => asked.waitMs - deps.clock.elapsedMs(deadline)
+  const work = claimOrFind(deps, asked, names).catch((error: unknown) => {
+    throw asRefusal(error)
+  })
+  const found = await withinPatience(deps, work, Math.max(asked.waitMs, minPatienceMs))
+  const { message, claimed } = found
+  const settled = asked.async ? message : await deps.waiters.wait(message, left())
+  return { key: names[0], answer: answerFor(settled, { claimed, async: asked.async }, deps.clock.now()) }
+}
+
+/** A data base that accepts connections and says nothing must not hold the caller; the work itself goes on. */
+async function withinPatience<T>(deps: Deps, work: Promise<T>, ms: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = deps.clock.after(ms, () => reject(storeUnavailable()))
+    work.then(resolve, reject).finally(cancel)
+  })
+}
+
+const storeUnavailable = (): Refusal => new Refusal('store-unavailable', null, { sent: 'maybe' }, 1)
+
+/** The names under which the message may be known: its key first, then its reference. */
+type Names = readonly [string, ...string[]]
+
+function namesOf({ keyHeader, scope, request }: SendRequest): Names {
+  const { conversation, reference } = request
+  const derived =
+    conversation !== undefined && reference !== undefined ? derivedKey(scope, conversation, reference) : undefined
+  switch (keyHeader.kind) {
+    case 'invalid':
+      throw new Refusal('idempotency-key-invalid', keyHeader.detail)
+    case 'key':
+      return derived === undefined || derived === keyHeader.key ? [keyHeader.key] : [keyHeader.key, derived]
+    case 'missing':
+      if (derived === undefined) throw new Refusal('idempotency-key-required')
+      return [derived]
+  }
+}
+
+interface Known {
+  readonly message: Message
+  readonly claimed: boolean
+}
+
+async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promise<Known> {
+  const canonical = canonicalText(asked.request)
+  const plan = planNew(deps, asked, names)
+  if (plan instanceof Refusal) {
+    // Whatever speaks against a new message, a repeat is answered as what it became.
+    const found = await deps.store.findKey(asked.scope, names)
+    if (found === undefined) throw plan
+    return { message: repeatOf(found, canonical), claimed: false }
+  }
+  return claim(deps, asked, names, canonical, plan)
+}
+
+function asRefusal(error: unknown): unknown {
+  if (error instanceof StoreOverloaded) return new Refusal('overloaded', null, {}, 1)
+  return error instanceof StoreUnavailable ? storeUnavailable() : error
+}
+
+/** What a repeat gets: the message, if the request is the same. @throws Refusal */
+function repeatOf(found: FoundKey, canonical: string): Message {
+  if (found.kind === 'void') throw new Refusal('key-void', null, { sent: 'no' })
+  const same = fingerprintMatches(found.fingerprint, canonical)
+  if (found.kind === 'erased') {
+    const message = { id: idFromUuid('message', found.messageId), status: found.lastStatus }
+    const sent = sentOf(found.lastStatus)
+    throw new Refusal(same ? 'result-expired' : 'idempotency-key-reused', null, { sent, message })
+  }
+  const { message } = found
+  if (same) return message
+  throw new Refusal('idempotency-key-reused', null, {
+    sent: sentOf(message.state.status),
+    message: messageReference(message),
+    errors: differingPaths(message.canonical, canonical).map((pointer) => ({
+      pointer,
+      detail: 'differs from the first request under this key',
+    })),
+  })
+}
+
+/** What a new message would be: all that can be said against it has been said. */
+interface Plan {
+  readonly provider: Provider
+  readonly times: Times
+}
+
+function planNew(deps: Deps, { request, scope, keyHeader }: SendRequest, names: Names): Plan | Refusal {
+  const refuse = (...refusal: ConstructorParameters<typeof Refusal>): Refusal => new Refusal(...refusal)
+  const invalid = (pointer: string, detail: string): Refusal =>
+    refuse('invalid-request', detail, { sent: 'no', errors: [{ pointer, detail }] })
+  const now = deps.clock.now()
+  if (keyHeader.kind === 'key' && isDerived(keyHeader.key))
+    return refuse('idempotency-key-invalid', 'No message has this derived key, and a new one is never claimed by it.', { sent: 'no' })
+  if (isTimestamp(names[0], now.getTime())) return refuse('idempotency-key-timestamp', null, { sent: 'no' })
+  const times = timesOf(request, now)
+  const wrong = timesRefusal(times, now)
+  if (wrong !== null) return invalid(request.ttlSeconds === undefined ? '/notAfter' : '/ttlSeconds', wrong)
+  const provider = providerFor(deps, request, scope)
+  if (provider === undefined) return refuse('no-provider', whyNoProvider(request, scope), { sent: 'no' })
+  const limit = provider.limitBroken(request)
+  if (limit !== null) return invalid(limit.pointer, limit.detail)
+  if (deps.waiters.count() >= maxWaiting) return refuse('overloaded', null, { sent: 'no' }, 1)
+  return { provider, times }
+}
+
+function providerFor(deps: Deps, request: MessageRequest, { environment }: Scope): Provider | undefined {
+  if (request.provider === undefined) return deps.providers.routed(request.channel, environment)
+  const pinned = deps.providers.find(request.provider, environment)
+  return pinned?.capabilities.channels.includes(request.channel) === true ? pinned : undefined
+}
+
+function whyNoProvider({ provider, channel }: MessageRequest, { environment }: Scope): string {
+  return provider === undefined
+    ? `No route leads from ${channel} to a provider in the ${environment} environment.`
+    : `There is no provider of that name that takes ${channel} in the ${environment} environment.`
+}
+
+const maxClaims = 5
+
+async function claim(
+  deps: Deps,
+  asked: SendRequest,
+  names: Names,
+  canonical: string,
+  plan: Plan,
+): Promise<Known> {
+  const { provider, times } = plan
+  const release = asked.async || times.sendAt !== null ? null : deps.slots.tryTake(provider)
+  const since = deps.clock.mark()
+  const leaseMs = release === null ? null : leaseMsFor(deps, provider)
+  const version = fingerprintOf(canonical)
+  const message = newMessage(deps, asked, names[0], canonical, plan, release !== null, fingerprintText(version))
+  const toClaim = { message, fingerprintVersion: version.version, secondKey: names[1] ?? null, leaseMs }
+  let begun = false
+  try {
+    for (let tries = 0; tries < maxClaims; tries++) {
+      const result = await deps.store.claimMessage(toClaim).catch(inDoubt)
+      const found = result.kind === 'claimed' ? undefined : await deps.store.findKey(asked.scope, names)
+      const ours = result.kind === 'claimed' ? result.message : found?.kind === 'message' && found.message.id === message.id ? found.message : undefined
+      if (ours !== undefined) {
+        deps.metrics.claims.inc({ result: 'claimed' })
+        if (release !== null && leaseMs !== null && ours.state.status === 'sending') {
+          begun = true
+          start(deps, ours, provider, { attempt: ours.state.attempt, since, ms: leaseMs, synchronous: true }, release)
+        } else if (ours.state.status === 'queued') deps.nudgeDispatcher()
+        return { message: ours, claimed: true }
+      }
+      if (found !== undefined) {
+        deps.metrics.claims.inc({ result: 'repeat' })
+        return { message: repeatOf(found, canonical), claimed: false }
+      }
+      if (result.kind === 'intent_taken') {
+        const first = await deps.store.findByIntent(asked.scope, asked.request.intent ?? '')
+        if (first !== undefined) throw new Refusal('possible-duplicate', null, { sent: 'no', message: messageReference(first) })
+      }
+    }
+    throw new Refusal('in-progress', null, { sent: 'maybe' }, 1)
+  } finally {
+    if (!begun) release?.()
+  }
+}
+
+/** A claim that failed, and may have been committed all the same: it must be read back. */
+function inDoubt(error: unknown): { kind: 'in_doubt' } {
+  if (error instanceof StoreUnavailable && error.effect === 'doubtful') return { kind: 'in_doubt' }
+  throw error
+}
+
+/** The call goes on whether or not its caller stays: nobody waits for this promise but those who wait for the message. */
+function start(deps: Deps, message: Message, provider: Provider, lease: Lease, release: Release): void {
+  callProvider(deps, message, provider, lease)
+    .catch((error: unknown) => {
+      const name = error instanceof Error ? error.name : 'error'
+      deps.log.error({ message: message.id, error: name }, 'a send failed in the gateway; its lease will lapse')
+    })
+    .finally(release)
+}
+
+function newMessage(
+  deps: Deps,
+  { request, scope, traceparent }: SendRequest,
+  key: string,
+  canonical: string,
+  { provider, times }: Plan,
+  atOnce: boolean,
+  fingerprint: string,
+): Message {
+  const now = deps.clock.now()
+  const attempt: Attempt = { id: deps.newUuid(), number: 1, provider: provider.name, startedAt: now }
+  const state: State =
+    times.sendAt !== null
+      ? { status: 'scheduled', sendAt: times.sendAt }
+      : atOnce
+        ? { status: 'sending', attempt }
+        : { status: 'queued', last: null, dueAt: now }
+  return {
+    id: deps.newUuid(),
+    account: scope.account,
+    environment: scope.environment,
+    idempotencyKey: key,
+    fingerprint,
+    request,
+    canonical,
+    metadata: request.metadata ?? {},
+    provider: provider.name,
+    createdAt: now,
+    updatedAt: now,
+    sendAt: times.sendAt,
+    notAfter: times.notAfter,
+    traceparent,
+    version: 1,
+    attempts: state.status === 'sending' ? 1 : 0,
+    earlierOutcomes: [],
+    state,
+    answer: null,
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Waiting for a message to be settled, in whichever process it is worked on. One batched query a process and interval,
+ * no connection a waiter; what this process itself changes is told at once.
+ *
+ * V1. A wait ends when the message is settled or scheduled, when its time is over, or when the process drains and the
+ *     call is not its own. It never ends later than its time.
+ */
+import type { Clock } from '../clock.ts'
+import type { Message, Status } from '../core/message.ts'
+import type { Store } from '../store/store.ts'
+import type { InFlight } from './in-flight.ts'
+
+/** How often messages that other processes work on are looked at. */
+const pollMs = 40
+
+export interface Waiters {
+  /** The message as it is when the wait ends. */
+  wait(message: Message, ms: number): Promise<Message>
+  /** A message changed in this process. */
+  publish(message: Message): void
+  count(): number
+  /** From now on, waits end at once unless the call is ours. */
+  drain(): void
+}
+
+/** Nothing will happen by itself that a caller could wait for. */
+export function isSettled(status: Status): boolean {
+  switch (status) {
+    case 'sent':
+    case 'failed':
+    case 'canceled':
+    case 'scheduled':
+    case 'unknown': // of a blind provider: no automatic step is due
+      return true
+    case 'queued':
+    case 'sending':
+      return false
+  }
+}
+
+interface Waiter {
+  latest: Message
+  end: () => void
+}
+
+export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters {
+  const waiting = new Map<string, Set<Waiter>>()
+  let draining = false
+  let polling = false
+
+  const publish = (message: Message): void => {
+    for (const waiter of waiting.get(message.id) ?? []) {
+      if (message.version < waiter.latest.version) continue
+      waiter.latest = message
+      if (isSettled(message.state.status)) waiter.end()
+    }
+  }
+
+  const poll = async (): Promise<void> => {
+    const known = new Map<string, number>()
+    for (const [id, waiters] of waiting)
+      for (const { latest } of waiters) if (!calls.has(id)) known.set(id, Math.min(known.get(id) ?? Infinity, latest.version))
+    if (known.size === 0) return
+    const versions = await store.findVersions([...known.keys()])
+    const changed = [...known].filter(([id, version]) => (versions.get(id) ?? 0) > version).map(([id]) => id)
+    if (changed.length > 0) for (const message of await store.findMessages(changed)) publish(message)
+  }
+
+  const keepPolling = (): void => {
+    if (polling || waiting.size === 0) return
+    polling = true
+    clock.after(pollMs, () => {
+      void poll()
+        .catch(() => {}) // the data base is away: the waits go on, and end in time with what is known
+        .finally(() => {
+          polling = false
+          keepPolling()
+        })
+    })
+  }
+
+  return {
+    publish,
+    count: () => [...waiting.values()].reduce((sum, waiters) => sum + waiters.size, 0),
+    drain: () => {
+      draining = true
+      for (const [id, waiters] of waiting) if (!calls.has(id)) for (const waiter of waiters) waiter.end()
+    },
+    wait: async (message, ms) => {
+      if (isSettled(message.state.status) || ms <= 0 || (draining && !calls.has(message.id))) return message
+      return new Promise((resolve) => {
+        const waiters = waiting.get(message.id) ?? new Set()
+        const waiter: Waiter = {
+          latest: message,
+          end: () => {
+            cancel()
+            waiters.delete(waiter)
+            if (waiters.size === 0) waiting.delete(message.id)
+            resolve(waiter.latest)
+          },
+        }
+        const cancel = clock.after(ms, waiter.end)
+        waiting.set(message.id, waiters.add(waiter))
+        keepPolling()
+      })
+    },
+  }
+}

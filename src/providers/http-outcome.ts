@@ -1,0 +1,225 @@
+/**
+ * The one place that calls providers over HTTP and says what a call proves (engine.md, "Outcome of one attempt").
+ * Adapters judge answers that were read; everything short of that is judged here, by phase and not by error code.
+ *
+ * H1. `not_begun` is said only if `onRequestStart` never let this call through, and then it never will: it is shut in
+ *     the same turn in which we stop waiting. (undici publishes `sendHeaders` and writes right after it, in one turn;
+ *     test/providers/undici-phase.test.ts holds the phase against both.)
+ * H2. The gate is asked in `onRequestStart`, after connecting and in the same turn as the write; a shut gate writes
+ *     0 bytes. (Throwing inside the `sendHeaders` channel stops nothing.)
+ * H3. Time-outs are this file's own timers: undici's are late by up to a second, and do not run for a call that waits
+ *     in its queue; there, calls given up pile up behind connections that never come.
+ * H4. No retry, no redirect, no decompression: one `dispatch`, at most one request on the wire.
+ */
+import { Socket } from 'node:net'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
+import type { Evidence, Outcome } from '../core/outcome.ts'
+import type { AnswerRules, CallSettings, Capabilities, CodeRule, HttpAnswer, RenderedRequest, WriteGate } from './provider.ts'
+
+export type CallResult =
+  | { readonly phase: 'not_begun'; readonly code: string }
+  | { readonly phase: 'begun'; readonly code: string }
+  | { readonly phase: 'answered'; readonly answer: HttpAnswer; readonly code: string | null }
+
+/** Answers are small; what is longer is cut and judged by its status line. */
+const maxAnswerBytes = 64 * 1024
+
+/** One agent a provider. Its callers hold the number of concurrent calls at `concurrency`. */
+export function agentFor(settings: CallSettings): Agent {
+  return new Agent({
+    connections: settings.concurrency,
+    pipelining: 1,
+    allowH2: false,
+    connect: connectorWithin(settings.connectTimeoutMs),
+    // A server may ask for more; but what a network on the way has dropped in silence makes the next call unknown.
+    keepAliveMaxTimeout: 30_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxResponseSize: maxAnswerBytes,
+    maxHeaderSize: 16 * 1024,
+  })
+}
+
+/** Connects within our own, exact time. */
+function connectorWithin(timeoutMs: number): buildConnector.connector {
+  const connect = buildConnector({ timeout: 0, allowH2: false })
+  return (options, callback) => {
+    const socket: unknown = connect(options, (...connected) => {
+      clearTimeout(timer)
+      callback(...connected)
+    })
+    const timer = setTimeout(() => {
+      if (socket instanceof Socket) socket.destroy(new Error('connect time-out'))
+    }, timeoutMs)
+    if (socket instanceof Socket) socket.once('close', () => clearTimeout(timer))
+  }
+}
+
+/** Makes one call; resolves when it has ended or its time is over, and never rejects. */
+export function callProvider(
+  agent: Dispatcher,
+  request: RenderedRequest,
+  times: Pick<CallSettings, 'connectTimeoutMs' | 'answerTimeoutMs'>,
+  gate: WriteGate,
+): Promise<CallResult> {
+  return new Promise((resolve) => {
+    const call = { begun: false }
+    let ended = false
+    let controller: Dispatcher.DispatchController | undefined
+    let status: number | undefined
+    let headers: HttpAnswer['headers'] = {}
+    const chunks: Buffer[] = []
+
+    const end = (code: string | null, complete: boolean): void => {
+      if (ended) return
+      ended = true
+      clearTimeout(timer)
+      if (status !== undefined) {
+        const body = Buffer.concat(chunks).toString('utf8')
+        const answer = { status, headers, body, complete, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) }
+        resolve({ phase: 'answered', answer, code })
+      } else resolve({ phase: call.begun ? 'begun' : 'not_begun', code: code ?? 'no answer' })
+    }
+    const timeOut = (code: string): void => {
+      if (ended) return
+      end(code, false)
+      controller?.abort(new Error(code))
+    }
+    let timer = setTimeout(timeOut, times.connectTimeoutMs, 'connect time-out')
+
+    try {
+      agent.dispatch(
+        { origin: request.origin, path: request.path, method: request.method, headers: request.headers, body: request.body },
+        {
+          onRequestStart(started) {
+            controller = started
+            if (ended || call.begun) started.abort(new Error('given up before it began'))
+            else if (!gate()) {
+              end('write gate shut', false)
+              started.abort(new Error('write gate shut'))
+            } else {
+              call.begun = true
+              clearTimeout(timer)
+              // After a blocked event loop the answer may lie there unread: look once before saying that there is none.
+              timer = setTimeout(() => setImmediate(timeOut, 'answer time-out'), times.answerTimeoutMs)
+            }
+          },
+          onResponseStart(_, statusCode, answerHeaders) {
+            if (statusCode < 200) return // an interim answer says nothing of the outcome
+            status = statusCode
+            headers = answerHeaders
+          },
+          onResponseData(_, chunk) {
+            chunks.push(chunk)
+          },
+          onResponseEnd() {
+            end(null, true)
+          },
+          onResponseError(_, error) {
+            end(codeOf(error), false)
+          },
+        },
+      )
+    } catch (error) {
+      end(codeOf(error), false) // undici refused the request itself: an invalid header or path
+    }
+  })
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'error'
+  const { code } = error as NodeJS.ErrnoException
+  return typeof code === 'string' ? code : error.name
+}
+
+/** What a call proves: the engine's rules, with the provider's own codes for the answers that were read. */
+export function judgeCall(result: CallResult, rules: AnswerRules, acceptance: Capabilities['acceptance']): Outcome {
+  switch (result.phase) {
+    case 'not_begun':
+      return {
+        kind: 'not_sent',
+        reason: 'not_begun',
+        retryAfterMs: null,
+        evidence: { phase: 'not_begun', code: result.code, detail: 'No byte of the request left the gateway.' },
+      }
+    case 'begun':
+      return {
+        kind: 'unknown',
+        evidence: { phase: 'begun', code: result.code, detail: 'The request had begun; no answer was read.' },
+      }
+    case 'answered':
+      return judgeAnswer(result.answer, result.code, rules, acceptance)
+  }
+}
+
+/** Answers that may have passed a message on although they are 4xx: never a refusal by the status alone. */
+const ambiguousStatuses: readonly number[] = [408, 409, 425, 429]
+
+function judgeAnswer(
+  answer: HttpAnswer,
+  cutBy: string | null,
+  rules: AnswerRules,
+  acceptance: Capabilities['acceptance'],
+): Outcome {
+  const { status, complete } = answer
+  const body = complete ? parsed(answer.body) : undefined
+  const evidence = (detail: string, more?: Partial<Evidence>): Evidence => ({
+    phase: 'answered',
+    httpStatus: status,
+    ...(cutBy === null ? {} : { code: cutBy }),
+    detail,
+    ...more,
+  })
+  if (rules.acceptedStatuses.includes(status)) {
+    const providerMessageId = rules.messageIdOf(body)
+    if (providerMessageId !== null)
+      return { kind: 'accepted', providerMessageId, evidence: evidence('The provider accepted the message.') }
+    if (acceptance === 'status')
+      return { kind: 'accepted', providerMessageId: null, evidence: evidence('Accepted by its status line; the body was not readable.') }
+    return { kind: 'unknown', evidence: evidence('A success without its documented body proves nothing.') }
+  }
+  const code = rules.errorCodeOf(body, status)
+  if (code === null) return { kind: 'unknown', evidence: evidence("Not the provider's own error body: it may come from in between.") }
+  const listed = Object.hasOwn(rules.codes, code) ? rules.codes[code] : undefined
+  const rule = listed?.statuses.includes(status) === true ? listed : undefined
+  const told = evidence(rule?.wording ?? 'A code that the adapter does not know under this status.', {
+    code: /^[\w.:-]{1,64}$/.test(code) ? code : 'unreadable',
+    ...(rule === undefined ? { unrecognised: true } : {}),
+  })
+  const means = rule?.means ?? unlisted(status, listed)
+  switch (means) {
+    case 'rejected':
+    case 'unknown':
+      return { kind: means, evidence: told }
+    case 'refused_for_now':
+    case 'credentials':
+      return { kind: 'not_sent', reason: means, retryAfterMs: answer.retryAfterMs, evidence: told }
+  }
+}
+
+/** A code that is listed, but under other statuses, is no plain refusal unless that is what it is listed as. */
+function unlisted(status: number, listed: CodeRule | undefined): CodeRule['means'] {
+  if (status === 401) return 'credentials'
+  return isPlainRefusal(status) && (listed === undefined || listed.means === 'rejected') ? 'rejected' : 'unknown'
+}
+
+const isPlainRefusal = (status: number): boolean => status >= 400 && status < 500 && !ambiguousStatuses.includes(status)
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined // not JSON: then it is not the provider's documented body
+  }
+}
+
+/**
+ * `Retry-After` as milliseconds from `nowMs`: seconds or an HTTP date (RFC 9110, 10.2.3). Null if absent or unreadable.
+ * Capped at a day: a provider must not park a message for longer than messages live by default.
+ */
+function retryAfterMs(value: HttpAnswer['headers'][string], nowMs: number): number | null {
+  if (typeof value !== 'string') return null
+  const isDate = /^[A-Z][a-z]{2,8},? .*\d{2}:\d{2}:\d{2}/.test(value)
+  const waitMs = /^\d{1,9}(\.\d+)?$/.test(value) ? Number(value) * 1000 : isDate ? Date.parse(value) - nowMs : NaN
+  return Number.isNaN(waitMs) ? null : Math.min(Math.max(waitMs, 0), 86_400_000)
+}

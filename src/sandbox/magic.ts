@@ -1,0 +1,83 @@
+/**
+ * The magic recipients: addresses at which the sandbox misbehaves on purpose, so that every way a send can end may be
+ * seen without a real provider. This file owns the table; server.ts plays it, and providers/sandbox.ts dials the closed
+ * port for `refuse-connection`. Any other recipient is accepted at once.
+ *
+ * G1. A number, a name, an address belongs to one row.
+ * G2. A fault hits the first request of a message only, so that a second one shows up in the ledger as what it is: a
+ *     double on a blind provider. `reject` alone hits every request: it is the recipient that is refused, not the call.
+ */
+import type { Channel } from '../core/message-content.ts'
+
+/** The errors that the sandbox documents: `{ "error": { "code", "message" } }` under this status. */
+export const sandboxErrors = {
+  recipient_refused: { status: 400, message: 'This recipient never receives messages. Nothing was accepted.' },
+  invalid_request: { status: 400, message: 'The request cannot be read. Nothing was accepted.' },
+  rate_limited: { status: 429, message: 'Too many requests. Nothing was accepted; try again later.' },
+  unavailable: { status: 503, message: 'Not available. Nothing was accepted; try again later.' },
+  internal_error: { status: 500, message: 'Something went wrong. The message may have been accepted.' },
+} as const
+export type SandboxError = keyof typeof sandboxErrors
+
+export interface Behaviour {
+  readonly hits: 'first_request' | 'every_request'
+  /** `later`: some seconds after the request came. */
+  readonly accepts: 'at_once' | 'later' | 'never'
+  /** `late`: the 201 comes after the caller's time-out; `cut`: it ends within its body. */
+  readonly answers: 'created' | 'late' | 'cut' | 'nothing' | 'garbage' | SandboxError
+}
+
+const fault = (accepts: Behaviour['accepts'], answers: Behaviour['answers']): Behaviour => ({
+  hits: 'first_request',
+  accepts,
+  answers,
+})
+
+export const accepted: Behaviour = fault('at_once', 'created')
+
+export const magics = [
+  {
+    number: '+15005550001',
+    name: 'reject',
+    behaviour: { hits: 'every_request', accepts: 'never', answers: 'recipient_refused' },
+  },
+  { number: '+15005550002', name: 'rate-limited', behaviour: fault('never', 'rate_limited') },
+  { number: '+15005550003', name: 'unavailable', behaviour: fault('never', 'unavailable') },
+  { number: '+15005550004', name: 'refuse-connection', behaviour: accepted },
+  { number: '+15005550005', name: 'lost-reply', behaviour: fault('at_once', 'nothing') },
+  { number: '+15005550007', name: 'late-reply', behaviour: fault('at_once', 'late') },
+  { number: '+15005550008', name: 'half-answer', behaviour: fault('at_once', 'cut') },
+  { number: '+15005550009', name: 'garbage', behaviour: fault('at_once', 'garbage') },
+  { number: '+15005550010', name: 'error-after', behaviour: fault('at_once', 'internal_error') },
+  { number: '+15005550011', name: 'error-before', behaviour: fault('never', 'internal_error') },
+  { number: '+15005550012', name: 'slow', behaviour: fault('later', 'created') },
+  { number: '+15005550013', name: 'duplicate-receipt', behaviour: accepted },
+  { number: '+15005550014', name: 'receipt-first', behaviour: accepted },
+  { number: '+15005550015', name: 'undelivered', behaviour: accepted },
+] as const satisfies readonly { number: string; name: string; behaviour: Behaviour }[]
+
+export interface Magic {
+  readonly number: string
+  readonly name: (typeof magics)[number]['name']
+  readonly behaviour: Behaviour
+}
+
+/** The row whose recipient on this channel is `to`; `undefined` for every ordinary recipient. */
+export function magicFor(channel: Channel, to: string): Magic | undefined {
+  return magics.find((magic) => magicRecipient(channel, magic) === to)
+}
+
+/** The address of a row on a channel; null where there is none: a webhook's recipient is its own URL. */
+export function magicRecipient(channel: Channel, magic: Magic): string | null {
+  switch (channel) {
+    case 'sms':
+      return magic.number
+    case 'email':
+      return `${magic.name}@sandbox.test`
+    case 'chat':
+    case 'push':
+      return `sandbox:${magic.name}`
+    case 'webhook':
+      return null
+  }
+}

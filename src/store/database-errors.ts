@@ -1,0 +1,61 @@
+/**
+ * What a failed statement proves. Owns the one question that matters after an error: did it take effect?
+ *
+ * D1. `absent`: the statement did not take effect. `doubtful`: it may have; only reading back tells.
+ * D2. Anything that is not plainly `absent` is `doubtful`.
+ */
+import pg from 'pg'
+
+/** The data base cannot be reached, or not used now; the statement may or may not have taken effect. */
+export class StoreUnavailable extends Error {
+  readonly effect: 'absent' | 'doubtful'
+  constructor(effect: 'absent' | 'doubtful', cause: unknown) {
+    super('the data base cannot be used', { cause })
+    this.name = 'StoreUnavailable'
+    this.effect = effect
+  }
+}
+
+/** Too many statements wait for a connection; nothing was sent to the data base. */
+export class StoreOverloaded extends Error {
+  constructor() {
+    super('too many statements wait for a connection')
+    this.name = 'StoreOverloaded'
+  }
+}
+
+/** SQLSTATEs after which the statement is rolled back, and the same statement may work a moment later. */
+const serialization = new Set(['40001', '40P01', '55P03'])
+/** SQLSTATE classes and codes that speak of the server, not of the statement. */
+const serverTrouble = /^(08|53|57|58|XX|25006|25P03|40003)/
+/** Of these, the ones that are certain to have undone the statement: cancelled by time-out, disk full, read-only. */
+const rolledBack = /^(57014|53|25006)/
+
+export const isSerializationFailure = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && serialization.has(error.code ?? '')
+
+/** The constraint that a unique violation (23505) names, or null. */
+export const violatedConstraint = (error: unknown): string | null =>
+  error instanceof pg.DatabaseError && error.code === '23505' ? (error.constraint ?? '') : null
+
+/** Wraps what means "the data base is not to be had now"; other errors (bugs) come back as they are. */
+export function asStoreError(error: unknown): unknown {
+  if (error instanceof pg.DatabaseError) {
+    const code = error.code ?? ''
+    return serverTrouble.test(code) ? new StoreUnavailable(rolledBack.test(code) ? 'absent' : 'doubtful', error) : error
+  }
+  if (!(error instanceof Error)) return error
+  const { syscall } = error as NodeJS.ErrnoException
+  const neverConnected =
+    syscall === 'connect' || syscall === 'getaddrinfo' || error.message.startsWith('timeout exceeded when trying to connect')
+  if (neverConnected) return new StoreUnavailable('absent', error)
+  return isConnectionTrouble(error) ? new StoreUnavailable('doubtful', error) : error
+}
+
+function isConnectionTrouble(error: Error): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  if (code !== undefined && /^(E[A-Z]+|ERR_[A-Z_]+)$/.test(code)) return true
+  return /^(Connection terminated|Query read timeout|Client has encountered a connection error|timeout expired|The server does not support|Client was closed)/.test(
+    error.message,
+  )
+}

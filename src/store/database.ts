@@ -1,0 +1,69 @@
+/**
+ * The connection to PostgreSQL: one pool, used directly by the hot statements and by the Prisma client for the cold
+ * ones. Owns time-outs, the bound on what waits, and the retry of serialization failures.
+ */
+import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
+import { asStoreError, isSerializationFailure, StoreOverloaded } from './database-errors.ts'
+import { PrismaClient } from './generated/client.ts'
+
+/** A statement that is prepared once a connection. `name` is unique to `text`. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+export interface Database {
+  readonly prisma: PrismaClient
+  /** Runs one statement, which is its own transaction. @throws StoreUnavailable, StoreOverloaded, or a bug's error */
+  run<Row extends pg.QueryResultRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
+  /** Runs a cold read or write of the Prisma client, with its errors translated likewise. */
+  cold<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+const connections = 16
+/** Statements that may wait for a connection; at 1 ms each that is half a second. */
+const maxWaiting = 512
+const maxTries = 4
+
+export function openDatabase(url: string, onIdleError: (error: Error) => void): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connections,
+    application_name: 'sendonce',
+    keepAlive: true,
+    connectionTimeoutMillis: 3_000,
+    // The server gives up before we do, so that an error is definite wherever it can be.
+    statement_timeout: 3_500,
+    lock_timeout: 2_000,
+    idle_in_transaction_session_timeout: 5_000,
+    query_timeout: 4_000,
+    idleTimeoutMillis: 60_000,
+  })
+  pool.on('error', onIdleError)
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { onPoolError: onIdleError, disposeExternalPool: false }) })
+
+  const translated = async <T>(work: () => Promise<T>): Promise<T> => {
+    for (let tries = 1; ; tries++) {
+      if (pool.waitingCount >= maxWaiting) throw new StoreOverloaded()
+      try {
+        return await work()
+      } catch (error) {
+        if (isSerializationFailure(error) && tries < maxTries) continue
+        throw asStoreError(error)
+      }
+    }
+  }
+
+  return {
+    prisma,
+    run: async <Row extends pg.QueryResultRow>(statement: Statement, values: readonly unknown[]) =>
+      translated(async () => (await pool.query<Row>({ ...statement, values: [...values] })).rows),
+    cold: async (work) => translated(async () => await work(prisma)),
+    close: async () => {
+      await prisma.$disconnect()
+      await pool.end()
+    },
+  }
+}

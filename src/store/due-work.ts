@@ -1,0 +1,77 @@
+/**
+ * What workers take: messages that wait for a dispatch, and attempts whose lease lapsed. Judged by the data base's clock.
+ *
+ * W1. Taking a row only puts it off for a while; what makes a send happen once is the compare-and-set that follows. So
+ *     a worker that dies in between loses nothing, and two that take the same one do no harm.
+ */
+import type { Message } from '../core/message.ts'
+import type { Database, Statement } from './database.ts'
+import { messageFromRow, selectMessage, type MessageRow } from './message-rows.ts'
+
+const takeDispatch: Statement = {
+  name: 'take-dispatch',
+  text: `
+    WITH taken AS (
+      UPDATE due_work SET due_at = now() + interval '30 seconds' WHERE message_id IN (
+        SELECT message_id FROM due_work WHERE due_at <= now() AND task = 'dispatch'
+        ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+      RETURNING message_id)
+    SELECT ${selectMessage} FROM taken JOIN messages m ON m.id = taken.message_id ORDER BY m.id`,
+}
+
+/** Up to `limit` messages due for an attempt, put off for 30 s so that another worker leaves them alone meanwhile. */
+export async function takeDueDispatches(database: Database, limit: number): Promise<Message[]> {
+  return (await database.run<MessageRow>(takeDispatch, [limit])).map(messageFromRow)
+}
+
+const postpone: Statement = {
+  name: 'postpone',
+  text: `UPDATE due_work SET due_at = now() + $2::float8 * interval '1 millisecond' WHERE message_id = $1 AND task = 'dispatch'`,
+}
+
+/** Nothing was done with a taken message: look again in `ms`. */
+export async function postponeDispatch(database: Database, messageId: string, ms: number): Promise<void> {
+  await database.run(postpone, [messageId, ms])
+}
+
+const lapsed: Statement = {
+  name: 'lapsed-leases',
+  text: `
+    SELECT ${selectMessage} FROM messages m JOIN (
+      SELECT message_id AS id FROM due_work WHERE task = 'lease' AND due_at <= now()
+      UNION
+      SELECT id FROM messages WHERE created_at >= $1 AND created_at <= now() AND status = 'sending' AND lease_until <= now()
+    ) late USING (id)
+    WHERE m.status = 'sending' AND m.lease_until <= now() ORDER BY m.id LIMIT $2`,
+}
+
+/**
+ * Attempts whose lease has lapsed: those that workers began (they are in the due work), and synchronous ones claimed
+ * since `claimedSince` (they are nowhere but in their row).
+ */
+export async function findLapsed(database: Database, claimedSince: Date, limit: number): Promise<Message[]> {
+  return (await database.run<MessageRow>(lapsed, [claimedSince, limit])).map(messageFromRow)
+}
+
+const sweepStart: Statement = { name: 'sweep-start', text: 'SELECT seen_until AS "seenUntil" FROM sweeps WHERE name = $1' }
+
+/** Until when a sweep has seen everything; null if it never did. */
+export async function findSweepStart(database: Database, name: string): Promise<Date | null> {
+  return (await database.run<{ seenUntil: Date }>(sweepStart, [name]))[0]?.seenUntil ?? null
+}
+
+const swept: Statement = {
+  name: 'sweep-end',
+  text: `INSERT INTO sweeps (name, seen_until) VALUES ($1, $2)
+    ON CONFLICT (name) DO UPDATE SET seen_until = GREATEST(sweeps.seen_until, excluded.seen_until)`,
+}
+
+export async function saveSweep(database: Database, name: string, seenUntil: Date): Promise<void> {
+  await database.run(swept, [name, seenUntil])
+}
+
+const depth: Statement = { name: 'due-depth', text: 'SELECT count(*)::int AS waiting FROM due_work' }
+
+export async function countDueWork(database: Database): Promise<number> {
+  return (await database.run<{ waiting: number }>(depth, []))[0]?.waiting ?? 0
+}

@@ -1,0 +1,150 @@
+/**
+ * Rows and messages: the one place where a row of `messages` becomes a Message, and a Message its columns. A row that
+ * no sequence of events could have made throws: better a loud error than a send on a wrong premise.
+ */
+import type { Environment, MessageRequest } from '../core/message-content.ts'
+import { fingerprintOf, fingerprintText } from '../core/fingerprint.ts'
+import { attemptOf, endedAttemptOf, type Attempt, type EndedAttempt, type Message, type Resolution, type State } from '../core/message.ts'
+import type { Evidence, OutcomeKind } from '../core/outcome.ts'
+import type { Message as MessageRow } from './generated/client.ts'
+
+export type { MessageRow }
+
+/** Prisma's field names, in the order of `selectMessage`. The data base name is the same in snake case. */
+const fields = [
+  'id', 'accountId', 'environment', 'idempotencyKey', 'request', 'fingerprintVersion', 'metadata', 'channel', 'recipient',
+  'conversation', 'reference', 'intent', 'intentGuard', 'provider', 'traceparent', 'createdAt', 'updatedAt', 'sendAt',
+  'notAfter', 'version', 'status', 'failedReason', 'attempts', 'earlierOutcomes', 'attemptId', 'attemptProvider',
+  'attemptStartedAt', 'leaseUntil', 'attemptEndedAt', 'outcome', 'evidence', 'dueAt', 'providerMessageId', 'sentAt',
+  'resolution', 'answerStatus', 'answerContentType', 'answerLocation', 'answerBody',
+] as const satisfies readonly (keyof MessageRow)[]
+
+const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** `m.account_id AS "accountId", …` for a table alias `m`: raw rows look like Prisma's. */
+export const selectMessage = fields.map((name) => `m.${snake(name)} AS "${name}"`).join(', ')
+
+export function messageFromRow(row: MessageRow): Message {
+  return {
+    id: row.id,
+    account: row.accountId,
+    environment: row.environment as Environment,
+    idempotencyKey: row.idempotencyKey,
+    fingerprint: fingerprintText(fingerprintOf(row.request, row.fingerprintVersion)),
+    request: JSON.parse(row.request) as MessageRequest,
+    canonical: row.request,
+    metadata: JSON.parse(row.metadata) as Message['metadata'],
+    provider: row.provider,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    sendAt: row.sendAt,
+    notAfter: row.notAfter,
+    traceparent: row.traceparent,
+    version: row.version,
+    attempts: row.attempts,
+    earlierOutcomes: row.earlierOutcomes as OutcomeKind[],
+    state: stateFromRow(row),
+    answer:
+      row.answerStatus === null
+        ? null
+        : {
+            status: row.answerStatus,
+            contentType: present(row, 'answerContentType'),
+            location: row.answerLocation,
+            body: present(row, 'answerBody'),
+          },
+  }
+}
+
+function present<Name extends keyof MessageRow>(row: MessageRow, name: Name): NonNullable<MessageRow[Name]> {
+  const value = row[name]
+  if (value === null || value === undefined) throw impossible(row, `${name} is missing`)
+  return value as NonNullable<MessageRow[Name]>
+}
+
+const impossible = (row: MessageRow, why: string): Error => new Error(`message ${row.id}, ${row.status}: ${why}`)
+
+function stateFromRow(row: MessageRow): State {
+  const { status } = row as { status: State['status'] }
+  switch (status) {
+    case 'scheduled':
+      return { status, sendAt: present(row, 'sendAt') }
+    case 'queued':
+      return { status, last: lastAttempt(row), dueAt: present(row, 'dueAt') }
+    case 'sending':
+      return { status, attempt: runningAttempt(row) }
+    case 'unknown':
+      return { status, attempt: endedAttempt(row) }
+    case 'sent':
+      return {
+        status,
+        attempt: endedAttempt(row),
+        providerMessageId: row.providerMessageId,
+        sentAt: present(row, 'sentAt'),
+        resolution: resolutionFromRow(row),
+      }
+    case 'failed': {
+      const reason = present(row, 'failedReason') as Extract<State, { status: 'failed' }>['reason']
+      return { status, reason, last: lastAttempt(row), resolution: resolutionFromRow(row) }
+    }
+    case 'canceled':
+      return { status, last: lastAttempt(row) }
+  }
+}
+
+function runningAttempt(row: MessageRow): Attempt {
+  return {
+    id: present(row, 'attemptId'),
+    number: row.attempts,
+    provider: present(row, 'attemptProvider'),
+    startedAt: present(row, 'attemptStartedAt'),
+  }
+}
+
+function endedAttempt(row: MessageRow): EndedAttempt {
+  return {
+    ...runningAttempt(row),
+    endedAt: present(row, 'attemptEndedAt'),
+    outcome: present(row, 'outcome') as OutcomeKind,
+    evidence: JSON.parse(present(row, 'evidence')) as Evidence,
+  }
+}
+
+const lastAttempt = (row: MessageRow): EndedAttempt | null => (row.attemptId === null ? null : endedAttempt(row))
+
+function resolutionFromRow(row: MessageRow): Resolution | null {
+  if (row.resolution === null) return null
+  const stored = JSON.parse(row.resolution) as Omit<Resolution, 'at'> & { at: string }
+  return { ...stored, at: new Date(stored.at) }
+}
+
+/** The columns that a change of state may change. `leaseUntil` is not among them: the data base's clock sets it. */
+export function stateColumns(message: Message) {
+  const { state, answer } = message
+  const attempt = attemptOf(state)
+  const ended = endedAttemptOf(state)
+  const resolution = state.status === 'sent' || state.status === 'failed' ? state.resolution : null
+  return {
+    status: state.status,
+    failedReason: state.status === 'failed' ? state.reason : null,
+    attempts: message.attempts,
+    earlierOutcomes: message.earlierOutcomes,
+    attemptId: attempt?.id ?? null,
+    attemptProvider: attempt?.provider ?? null,
+    attemptStartedAt: attempt?.startedAt ?? null,
+    attemptEndedAt: ended?.endedAt ?? null,
+    outcome: ended?.outcome ?? null,
+    evidence: ended === null ? null : JSON.stringify(ended.evidence),
+    dueAt: state.status === 'queued' ? state.dueAt : null,
+    providerMessageId: state.status === 'sent' ? state.providerMessageId : null,
+    sentAt: state.status === 'sent' ? state.sentAt : null,
+    resolution: resolution === null ? null : JSON.stringify(resolution),
+    answerStatus: answer?.status ?? null,
+    answerContentType: answer?.contentType ?? null,
+    answerLocation: answer?.location ?? null,
+    answerBody: answer?.body ?? null,
+  }
+}
+
+/** A failed or canceled message gives its intent free. */
+export const guardsIntent = (message: Message): boolean => message.state.status !== 'failed' && message.state.status !== 'canceled'

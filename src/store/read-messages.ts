@@ -1,0 +1,146 @@
+/**
+ * Reads of messages and keys: by key (what a repeat finds), by id, in lists, and the time line. Every read of a tenant's
+ * data names account and environment.
+ */
+import type { Fingerprint } from '../core/fingerprint.ts'
+import type { Scope } from '../core/idempotency.ts'
+import type { Channel } from '../core/message-content.ts'
+import type { Message, Status } from '../core/message.ts'
+import type { TimelineEntry } from '../core/state-machine.ts'
+import type { Database, Statement } from './database.ts'
+import { messageFromRow, selectMessage, type MessageRow } from './message-rows.ts'
+
+/** What stands behind a key. */
+export type FoundKey = { readonly key: string; readonly firstSeenAt: Date } & (
+  | { readonly kind: 'message'; readonly fingerprint: Fingerprint; readonly message: Message }
+  | { readonly kind: 'erased'; readonly fingerprint: Fingerprint; readonly messageId: string; readonly lastStatus: Status }
+  | { readonly kind: 'void' }
+)
+
+interface KeyRow extends Partial<MessageRow> {
+  key: string
+  firstSeenAt: Date
+  keyMessageId: string | null
+  fingerprint: Buffer
+  keyFingerprintVersion: number
+  erasedStatus: Status | null
+}
+
+const byKey: Statement = {
+  name: 'message-by-key',
+  text: `
+    SELECT k.key, k.first_seen_at AS "firstSeenAt", k.message_id AS "keyMessageId", k.fingerprint,
+      k.fingerprint_version AS "keyFingerprintVersion", x.status AS "erasedStatus", ${selectMessage}
+    FROM idempotency_keys k LEFT JOIN messages m ON m.id = k.message_id
+      LEFT JOIN erased_messages x ON m.id IS NULL AND x.message_id = k.message_id
+    WHERE k.account_id = $1 AND k.environment = $2 AND k.key = ANY ($3)`,
+}
+
+/** The first of `keys`, in their order, that was ever seen. */
+export async function findKey(database: Database, scope: Scope, keys: readonly string[]): Promise<FoundKey | undefined> {
+  const rows = await database.run<KeyRow>(byKey, [scope.account, scope.environment, keys])
+  const row = keys.flatMap((key) => rows.filter((candidate) => candidate.key === key))[0]
+  return row === undefined ? undefined : foundKey(row)
+}
+
+function foundKey(row: KeyRow): FoundKey {
+  const { key, firstSeenAt, keyMessageId } = row
+  if (keyMessageId === null) return { kind: 'void', key, firstSeenAt }
+  const fingerprint = { version: row.keyFingerprintVersion, hash: row.fingerprint }
+  if (typeof row.id === 'string')
+    return { kind: 'message', key, firstSeenAt, fingerprint, message: messageFromRow(row as MessageRow) }
+  if (row.erasedStatus === null) throw new Error(`key of message ${keyMessageId} has neither a message nor its remains`)
+  return { kind: 'erased', key, firstSeenAt, fingerprint, messageId: keyMessageId, lastStatus: row.erasedStatus }
+}
+
+const byIds: Statement = { name: 'messages-by-ids', text: `SELECT ${selectMessage} FROM messages m WHERE m.id = ANY ($1)` }
+
+/** For workers and waiters, whatever the account. */
+export async function findMessages(database: Database, ids: readonly string[]): Promise<Message[]> {
+  return (await database.run<MessageRow>(byIds, [ids])).map(messageFromRow)
+}
+
+const versionsByIds: Statement = {
+  name: 'versions-by-ids',
+  text: 'SELECT id, version FROM messages WHERE id = ANY ($1)',
+}
+
+/** The versions alone: what waiters ask often. */
+export async function findVersions(database: Database, ids: readonly string[]): Promise<Map<string, number>> {
+  const rows = await database.run<{ id: string; version: number }>(versionsByIds, [ids])
+  return new Map(rows.map(({ id, version }) => [id, version]))
+}
+
+export async function findMessage(database: Database, scope: Scope, id: string): Promise<Message | undefined> {
+  const row = await database.cold(async (prisma) =>
+    prisma.message.findUnique({ where: { id, accountId: scope.account, environment: scope.environment } }),
+  )
+  return row === null ? undefined : messageFromRow(row)
+}
+
+const byIntent: Statement = {
+  name: 'message-by-intent',
+  text: `SELECT ${selectMessage} FROM messages m WHERE m.account_id = $1 AND m.environment = $2 AND m.intent_guard = $3`,
+}
+
+export async function findByIntent(database: Database, scope: Scope, intent: string): Promise<Message | undefined> {
+  const [row] = await database.run<MessageRow>(byIntent, [scope.account, scope.environment, intent])
+  return row === undefined ? undefined : messageFromRow(row)
+}
+
+/** What a list may be narrowed to; absent: everything. */
+export interface MessageFilter {
+  readonly conversation?: string
+  readonly status?: Status
+  readonly channel?: Channel
+  readonly to?: string
+  readonly reference?: string
+  readonly intent?: string
+  readonly provider?: string
+  readonly createdAfter?: Date
+  readonly createdBefore?: Date
+}
+
+/** Newest first. @param before the id that the page before ended with */
+export async function listMessages(
+  database: Database,
+  scope: Scope,
+  filter: MessageFilter,
+  limit: number,
+  before: string | null,
+): Promise<Message[]> {
+  const { to, createdAfter, createdBefore, ...equal } = filter
+  const created = {
+    ...(createdAfter === undefined ? {} : { gt: createdAfter }),
+    ...(createdBefore === undefined ? {} : { lt: createdBefore }),
+  }
+  const rows = await database.cold(async (prisma) =>
+    prisma.message.findMany({
+      where: {
+        accountId: scope.account,
+        environment: scope.environment,
+        ...equal,
+        ...(to === undefined ? {} : { recipient: to }),
+        ...(Object.keys(created).length === 0 ? {} : { createdAt: created }),
+        ...(before === null ? {} : { id: { lt: before } }),
+      },
+      orderBy: { id: 'desc' },
+      take: limit,
+    }),
+  )
+  return rows.map(messageFromRow)
+}
+
+/** What the row does not hold of the time line, oldest first. */
+export async function findEvents(database: Database, messageId: string): Promise<(TimelineEntry & { id: string })[]> {
+  const rows = await database.cold(async (prisma) =>
+    prisma.event.findMany({ where: { messageId }, orderBy: { id: 'asc' } }),
+  )
+  return rows.map(({ id, type, at, attemptId, data }) => ({
+    id,
+    type: type as TimelineEntry['type'],
+    at,
+    attemptId,
+    data: JSON.parse(data) as TimelineEntry['data'],
+  }))
+}

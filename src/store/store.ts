@@ -1,0 +1,71 @@
+/** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
+import type { Scope } from '../core/idempotency.ts'
+import type { Message } from '../core/message.ts'
+import type { Effect, TimelineEntry } from '../core/state-machine.ts'
+import { claimMessage, type Claim, type ClaimResult } from './claim-message.ts'
+import type { Database, Statement } from './database.ts'
+import * as dueWork from './due-work.ts'
+import * as keys from './keys.ts'
+import * as reading from './read-messages.ts'
+import { eraseResults } from './erase-results.ts'
+import { recordEvents, saveMessage } from './save-message.ts'
+
+export interface Store {
+  claimMessage(claim: Claim): Promise<ClaimResult>
+  /** @returns false: another change came first, nothing was written */
+  saveMessage(next: Message, effects: readonly Effect[], leaseMs: number | null, mayHaveDueWork: boolean): Promise<boolean>
+  recordEvents(messageId: string, entries: readonly TimelineEntry[]): Promise<void>
+  findKey(scope: Scope, keys: readonly string[]): Promise<reading.FoundKey | undefined>
+  findMessages(ids: readonly string[]): Promise<Message[]>
+  findVersions(ids: readonly string[]): Promise<Map<string, number>>
+  findMessage(scope: Scope, id: string): Promise<Message | undefined>
+  findByIntent(scope: Scope, intent: string): Promise<Message | undefined>
+  listMessages(scope: Scope, filter: reading.MessageFilter, limit: number, before: string | null): Promise<Message[]>
+  findEvents(messageId: string): Promise<(TimelineEntry & { id: string })[]>
+  takeDueDispatches(limit: number): Promise<Message[]>
+  postponeDispatch(messageId: string, ms: number): Promise<void>
+  findLapsed(claimedSince: Date, limit: number): Promise<Message[]>
+  findSweepStart(name: string): Promise<Date | null>
+  saveSweep(name: string, seenUntil: Date): Promise<void>
+  countDueWork(): Promise<number>
+  eraseResults(finalBefore: Date, limit: number): Promise<number>
+  insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
+  findApiKey(id: string): Promise<keys.StoredApiKey | undefined>
+  insertApiKey(key: keys.StoredApiKey): Promise<void>
+  /** The data base's own time. */
+  readTime(): Promise<Date>
+}
+
+export function createStore(database: Database): Store {
+  return {
+    claimMessage: async (claim) => claimMessage(database, claim),
+    saveMessage: async (...change) => saveMessage(database, ...change),
+    recordEvents: async (...news) => recordEvents(database, ...news),
+    findKey: async (...key) => reading.findKey(database, ...key),
+    findMessages: async (ids) => reading.findMessages(database, ids),
+    findVersions: async (ids) => reading.findVersions(database, ids),
+    findMessage: async (...id) => reading.findMessage(database, ...id),
+    findByIntent: async (...intent) => reading.findByIntent(database, ...intent),
+    listMessages: async (...list) => reading.listMessages(database, ...list),
+    findEvents: async (id) => reading.findEvents(database, id),
+    takeDueDispatches: async (limit) => dueWork.takeDueDispatches(database, limit),
+    postponeDispatch: async (...put) => dueWork.postponeDispatch(database, ...put),
+    findLapsed: async (...since) => dueWork.findLapsed(database, ...since),
+    findSweepStart: async (name) => dueWork.findSweepStart(database, name),
+    saveSweep: async (...sweep) => dueWork.saveSweep(database, ...sweep),
+    countDueWork: async () => dueWork.countDueWork(database),
+    eraseResults: async (...old) => eraseResults(database, ...old),
+    insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
+    findApiKey: async (id) => keys.findApiKey(database, id),
+    insertApiKey: async (key) => keys.insertApiKey(database, key),
+    readTime: async () => readTime(database),
+  }
+}
+
+const time: Statement = { name: 'time', text: 'SELECT clock_timestamp() AS now' }
+
+async function readTime(database: Database): Promise<Date> {
+  const [row] = await database.run<{ now: Date }>(time, [])
+  if (row === undefined) throw new Error('SELECT gives one row')
+  return row.now
+}

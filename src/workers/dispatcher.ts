@@ -1,0 +1,57 @@
+/**
+ * Takes messages whose time has come and has them sent: scheduled ones, asynchronous ones, and those that a provider
+ * did not accept. As many at a time as their providers have slots free.
+ *
+ * X1. A message past its notAfter is expired, never sent.
+ * X2. What cannot be called now (no slot, provider stopped or gone from the configuration) is put off, not lost.
+ */
+import type { Message } from '../core/message.ts'
+import type { Deps } from '../deps.ts'
+import { applyEvent } from '../operations/apply-event.ts'
+import { dispatchMessage } from '../operations/dispatch-message.ts'
+import type { Provider } from '../providers/provider.ts'
+
+const batch = 64
+const busyPauseMs = 250
+const stoppedPauseMs = 5_000
+
+export interface DispatcherPass {
+  readonly taken: number
+  /** Resolves when the calls that this pass began have ended. */
+  readonly done: Promise<void>
+}
+
+export async function runOnce(deps: Deps): Promise<DispatcherPass> {
+  const free = deps.providers.all().reduce((sum, { concurrency, name }) => sum + concurrency - deps.slots.inUse(name), 0)
+  const messages = free > 0 ? await deps.store.takeDueDispatches(Math.min(batch, free)) : []
+  const work = messages.map(async (message) =>
+    handle(deps, message).catch((error: unknown) => {
+      const name = error instanceof Error ? error.name : 'error'
+      deps.log.warn({ message: message.id, error: name }, 'a dispatch failed; it is due again soon')
+    }),
+  )
+  return { taken: messages.length, done: Promise.all(work).then(() => {}) }
+}
+
+async function handle(deps: Deps, message: Message): Promise<void> {
+  const now = deps.clock.now()
+  if (now >= message.notAfter) {
+    await applyEvent(deps, message, { type: 'expire', at: now })
+    return
+  }
+  const provider = providerOf(deps, message)
+  if (provider === undefined) {
+    deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')
+    return deps.store.postponeDispatch(message.id, stoppedPauseMs)
+  }
+  const release = deps.slots.tryTake(provider)
+  if (release === null)
+    return deps.store.postponeDispatch(message.id, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
+  await dispatchMessage(deps, message, provider, release)
+}
+
+/** The provider it was claimed for; if that is gone and the caller named none, what the route says now. */
+function providerOf(deps: Deps, { provider, environment, request }: Message): Provider | undefined {
+  const chosen = deps.providers.find(provider, environment)
+  return chosen ?? (request.provider === undefined ? deps.providers.routed(request.channel, environment) : undefined)
+}

@@ -1,0 +1,61 @@
+/** Which loops run in a process, and how often. */
+import type { DatabaseClock } from '../clock.ts'
+import type { Deps } from '../deps.ts'
+import * as dispatcher from './dispatcher.ts'
+import { startLoop } from './loop.ts'
+import * as reaper from './reaper.ts'
+import { createRescuer } from './rescuer.ts'
+
+const dispatchEveryMs = 200
+const clockEveryMs = 10_000
+const reapEveryMs = 3_600_000
+const dayMs = 86_400_000
+
+export interface WorkersOptions {
+  /** `api`: only the clock is kept. */
+  readonly role: 'api' | 'worker' | 'all'
+  readonly sweepMs: number
+  readonly retentionDays: number
+}
+
+export interface Workers {
+  nudgeDispatcher(): void
+  /** No pass begins any more; calls that were begun go on. */
+  stop(): Promise<void>
+}
+
+export function startWorkers(deps: Deps, clock: DatabaseClock, { role, sweepMs, retentionDays }: WorkersOptions): Workers {
+  const with_ = { clock, log: deps.log }
+  const keepTime = startLoop(with_, 'clock', clockEveryMs, async () => {
+    await clock.synchronise().catch((error: unknown) => {
+      deps.metrics.storeUp.set(0)
+      throw error
+    })
+    deps.metrics.storeUp.set(1)
+    return false
+  })
+  if (role === 'api') return { nudgeDispatcher: () => {}, stop: async () => keepTime.stop() }
+  const dispatching = startLoop(with_, 'dispatcher', dispatchEveryMs, async () => {
+    const { taken, done } = await dispatcher.runOnce(deps)
+    // A slot that comes free may be for what still waits.
+    if (taken > 0) void done.then(() => dispatching.nudge())
+    return false
+  })
+  const rescuer = createRescuer(deps)
+  const rescuing = startLoop(with_, 'rescuer', sweepMs, async () => {
+    const { rescued } = await rescuer.runOnce()
+    if (rescued > 0) deps.log.warn({ rescued }, 'leases lapsed: messages are unknown now')
+    return false
+  })
+  const reaping = startLoop(with_, 'reaper', reapEveryMs, async () => {
+    const erased = await reaper.runOnce(deps, retentionDays * dayMs)
+    if (erased > 0) deps.log.info({ erased }, 'results erased by retention')
+    return false
+  })
+  return {
+    nudgeDispatcher: dispatching.nudge,
+    stop: async () => {
+      await Promise.all([keepTime.stop(), dispatching.stop(), rescuing.stop(), reaping.stop()])
+    },
+  }
+}
