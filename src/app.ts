@@ -1,5 +1,5 @@
 /** The HTTP application: Fastify with its limits, the order of checks, the routes and the docs. Reads no environment, does not listen. */
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
 import { docsPages } from './http/docs/pages.ts'
@@ -27,17 +27,23 @@ export interface AppOptions {
 const times = { headers: 10_000, request: 30_000, keepAlive: 72_000 }
 const maxConnections = 10_000
 
-export async function buildApp({ deps, logger, authenticate, readiness, bodyLimitBytes }: AppOptions): Promise<FastifyInstance> {
+export interface App {
+  readonly fastify: FastifyInstance
+  /** Resolves when no request is being answered. */
+  idle(): Promise<void>
+}
+
+export async function buildApp({ deps, logger, authenticate, readiness, bodyLimitBytes }: AppOptions): Promise<App> {
   const app: FastifyInstance = fastify({
     loggerInstance: logger,
-    disableRequestLogging: true, // a line of our own, without the address of the request
+    logController: new LogController({ disableRequestLogging: true }), // a line of our own, without the address
     bodyLimit: bodyLimitBytes,
     genReqId: () => deps.newUuid(),
     requestIdHeader: false,
     requestTimeout: times.request,
     keepAliveTimeout: times.keepAlive,
-    forceCloseConnections: 'idle',
-    return503OnClosing: false, // what is open when we drain is finished; our own check answers the rest
+    forceCloseConnections: true, // once `idle` has resolved: what is connected then asks for nothing
+    return503OnClosing: false,
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
     http: { maxHeaderSize: 16_384, headersTimeout: times.headers },
     frameworkErrors: (_, request, reply) => {
@@ -70,6 +76,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
     request.caller = await authenticate(request)
     requireScope(request.caller, scope)
   })
+  const open = openRequests(app)
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none'
     deps.metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
@@ -82,7 +89,22 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   providerRoutes(app, deps)
   operatingRoutes(app, deps, readiness)
   await docsPages(app)
-  return app
+  return { fastify: app, idle: open.idle }
+}
+
+function openRequests(app: FastifyInstance): Pick<App, 'idle'> {
+  let open = 0
+  let waiting: (() => void)[] = []
+  app.server.on('request', (_, response) => {
+    open++
+    response.once('close', () => {
+      open--
+      if (open > 0) return
+      for (const resolve of waiting) resolve()
+      waiting = []
+    })
+  })
+  return { idle: async () => (open === 0 ? undefined : new Promise((resolve) => void waiting.push(resolve))) }
 }
 
 /** JSON only, strict; nothing compressed, for a small body may unpack to a large one. */

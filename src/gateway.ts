@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { v7 as uuidv7 } from 'uuid'
 import { buildApp } from './app.ts'
 import { bootstrapKeyFor } from './bootstrap-key.ts'
-import { databaseClock } from './clock.ts'
+import { databaseClock, type Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Deps, Log } from './deps.ts'
 import { authenticator } from './http/auth.ts'
@@ -89,14 +89,14 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     readiness: { draining: () => draining },
     bodyLimitBytes: config.bodyLimitBytes,
   })
-  ends.push(async () => app.close())
-  await app.listen({ host: config.host, port: config.port }).catch((error: NodeJS.ErrnoException) => {
+  ends.push(async () => app.fastify.close())
+  await app.fastify.listen({ host: config.host, port: config.port }).catch((error: NodeJS.ErrnoException) => {
     const taken = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
     throw new Error(`cannot listen on ${config.host}:${config.port}: ${taken}; set PORT or HOST`, { cause: error })
   })
   const workers = startWorkers(deps, clock, { role: config.role, sweepMs: config.sweepMs, retentionDays: config.retentionDays })
   nudge = workers.nudgeDispatcher
-  const url = urlOf(app.server.address(), config.host)
+  const url = urlOf(app.fastify.server.address(), config.host)
   log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')
 
   return {
@@ -110,13 +110,24 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
       draining = true
       await workers.stop()
       waiters.drain()
-      const timeUp = new Promise<'time is up'>((resolve) => void clock.after(config.drainMs, () => resolve('time is up')))
-      if ((await Promise.race([calls.idle(), timeUp])) === 'time is up')
+      const done = calls.idle().then(async () => app.idle())
+      if (!(await within(clock, config.drainMs, done)))
         log.warn({ callsInFlight: calls.count() }, 'the grace period is over; what is open is left to recovery')
       await endAll()
       log.info({}, 'ended')
     },
   }
+}
+
+/** @returns whether `work` ended in time */
+async function within(clock: Clock, ms: number, work: Promise<void>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(ms, () => resolve(false))
+    void work.then(() => {
+      cancel()
+      resolve(true)
+    })
+  })
 }
 
 function urlOf(address: AddressInfo | string | null, host: string): string {

@@ -9,7 +9,7 @@ export async function openApiText(): Promise<string> {
   }
   // No request is ever served by this application: its routes are described, not called.
   const deps = {} as Deps
-  const app = await buildApp({
+  const { fastify: app } = await buildApp({
     deps,
     logger: silent,
     authenticate: () => Promise.reject(new Error('nobody is served')),
