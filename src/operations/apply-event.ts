@@ -41,7 +41,8 @@ export async function applyEvent(deps: Deps, found: Message, event: Event, optio
     }
     const at = event.type === 'begin' ? event.attempt.startedAt : event.at
     const next = advance(message, decision.next, at)
-    if (await deps.store.saveMessage(next, decision.effects, options.leaseMs ?? null, options.mayHaveDueWork ?? true)) {
+    const { leaseMs = null, mayHaveDueWork = true } = options
+    if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
       deps.metrics.transitions.inc({ from: message.state.status, to: next.state.status })
       deps.waiters.publish(next)
       follow(deps, next, decision)

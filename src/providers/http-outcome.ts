@@ -171,7 +171,8 @@ function judgeAnswer(
     ...more,
   })
   if (rules.acceptedStatuses.includes(status)) {
-    const providerMessageId = rules.messageIdOf(body)
+    const told = rules.messageIdOf(body)
+    const providerMessageId = told !== null && /^[\x21-\x7e]{1,255}$/.test(told) ? told : null
     if (providerMessageId !== null)
       return { kind: 'accepted', providerMessageId, evidence: evidence('The provider accepted the message.') }
     if (acceptance === 'status')

@@ -1,6 +1,6 @@
 /**
- * The claim: one statement that inserts the key, under its unique constraint, and the message with its first attempt.
- * Whoever inserts the key has the right to act; whoever does not, reads what is there.
+ * The claim: one statement that inserts keys, under their unique constraint, and messages with their first attempt, for
+ * all requests that wait for it. Whoever inserts the key has the right to act; whoever does not, reads what is there.
  *
  * C1. Key, second name (conversation and reference), message and due work are inserted together or not at all.
  * C2. The winner is known by `RETURNING`, never by a row count; a conflict makes no error and touches nothing.
@@ -10,6 +10,7 @@ import { fingerprintOf } from '../core/fingerprint.ts'
 import type { Message } from '../core/message.ts'
 import { violatedConstraint } from './database-errors.ts'
 import type { Database, Statement } from './database.ts'
+import { grouped } from './grouped.ts'
 import { stateColumns } from './message-rows.ts'
 
 /** A message about to be claimed: `createdAt` is set by the data base. */
@@ -28,85 +29,101 @@ export type ClaimResult =
   | { readonly kind: 'key_taken' }
   | { readonly kind: 'intent_taken' }
 
-/** Columns of `messages` that the claim fills; `$n` of each is its position, `created_at` and the lease are computed. */
-const columns = [
-  'id', 'account_id', 'environment', 'idempotency_key', 'request', 'fingerprint_version', 'metadata', 'channel',
-  'recipient', 'conversation', 'reference', 'intent', 'intent_guard', 'provider', 'traceparent', 'send_at', 'not_after',
-  'version', 'status', 'attempts', 'attempt_id', 'attempt_provider', 'attempt_started_at',
-] as const
-const next = columns.length + 1
+/** Columns of `messages` that come from the claim as they are, with their types. */
+const columns = {
+  id: 'uuid', account_id: 'text', environment: 'text', idempotency_key: 'text', request: 'text', fingerprint_version: 'smallint',
+  metadata: 'text', channel: 'text', recipient: 'text', conversation: 'text', reference: 'text', intent: 'text', provider: 'text',
+  traceparent: 'text', send_at: 'timestamptz', not_after: 'timestamptz', version: 'integer', status: 'text', attempts: 'smallint',
+  attempt_id: 'uuid', attempt_provider: 'text', attempt_started_at: 'timestamptz',
+} as const
+/** What the statement makes other columns of. */
+const extras = { fingerprint: 'text', second_key: 'text', lease_ms: 'float8' } as const
 
-/** `$1 … $23` the columns, then: fingerprint, lease in ms, due at (null: now), second key. */
-function statement(shape: { due: boolean; secondKey: boolean }): Statement {
-  const key = 'INSERT INTO idempotency_keys (account_id, environment, key, message_id, fingerprint, fingerprint_version)'
-  const fingerprint = `$${next}::bytea`
-  const due = `COALESCE($${next + 2}::timestamptz, now())`
+type ClaimRow = Readonly<Record<keyof typeof columns | keyof typeof extras, unknown>>
+
+const typed = Object.entries({ ...columns, ...extras }).map(([name, type]) => `${name} ${type}`)
+const names = Object.keys(columns).join(', ')
+const keyColumns = 'account_id, environment, key, message_id, fingerprint, fingerprint_version'
+const keyValues = (key: string): string =>
+  `account_id, environment, ${key}, id, decode(fingerprint, 'hex'), fingerprint_version`
+
+const claim: Statement = {
+  name: 'claim',
+  // The second name has no ON CONFLICT: if it is taken the whole statement must come to nothing.
+  text: `
+    WITH asked AS MATERIALIZED (SELECT * FROM json_to_recordset($1::json) AS a (${typed.join(', ')})),
+    claimed AS (
+      INSERT INTO idempotency_keys (${keyColumns}) SELECT ${keyValues('idempotency_key')} FROM asked
+      ON CONFLICT DO NOTHING RETURNING message_id),
+    won AS MATERIALIZED (SELECT asked.* FROM asked JOIN claimed ON claimed.message_id = asked.id),
+    named AS (
+      INSERT INTO idempotency_keys (${keyColumns}) SELECT ${keyValues('second_key')} FROM won WHERE second_key IS NOT NULL),
+    due AS (
+      INSERT INTO due_work (message_id, task, due_at) SELECT id, 'dispatch', COALESCE(send_at, now())
+      FROM won WHERE status IN ('queued', 'scheduled'))
+    INSERT INTO messages (${names}, intent_guard, lease_until, due_at)
+    SELECT ${names}, intent, now() + lease_ms * interval '1 millisecond', CASE WHEN status = 'queued' THEN now() END
+    FROM won RETURNING id, created_at AS "createdAt"`,
+}
+
+const orderOf = (row: ClaimRow): string => `${String(row.account_id)} ${String(row.environment)} ${String(row.idempotency_key)}`
+
+function rowOf({ message, fingerprintVersion, secondKey, leaseMs }: Claim): ClaimRow {
+  const { request } = message
+  const state = stateColumns(message)
   return {
-    name: `claim${shape.due ? '-due' : ''}${shape.secondKey ? '-named' : ''}`,
-    text: `
-      WITH claimed AS (
-        ${key} VALUES ($2::text, $3::text, $4::text, $1::uuid, ${fingerprint}, $6::smallint)
-        ON CONFLICT DO NOTHING RETURNING message_id
-      )${
-        // No ON CONFLICT here: if the second name is taken the whole statement must come to nothing.
-        shape.secondKey
-          ? `, named AS (${key} SELECT $2::text, $3::text, $${next + 3}::text, message_id, ${fingerprint}, $6::smallint FROM claimed)`
-          : ''
-      }${
-        shape.due ? `, due AS (INSERT INTO due_work (message_id, task, due_at) SELECT message_id, 'dispatch', ${due} FROM claimed)` : ''
-      }
-      INSERT INTO messages (${columns.join(', ')}, lease_until, due_at)
-      SELECT message_id, $2::text, $3::text, ${columns
-        .slice(3)
-        .map((name, i) => `$${i + 4}::${typeOf(name)}`)
-        .join(', ')},
-        now() + $${next + 1}::float8 * interval '1 millisecond', ${shape.due ? `CASE WHEN $19 = 'queued' THEN ${due} END` : `$${next + 2}::timestamptz`}
-      FROM claimed RETURNING created_at AS "createdAt"`,
+    id: message.id,
+    account_id: message.account,
+    environment: message.environment,
+    idempotency_key: message.idempotencyKey,
+    request: message.canonical,
+    fingerprint_version: fingerprintVersion,
+    metadata: JSON.stringify(message.metadata),
+    channel: request.channel,
+    recipient: request.to,
+    conversation: request.conversation ?? null,
+    reference: request.reference ?? null,
+    intent: request.intent ?? null,
+    provider: message.provider,
+    traceparent: message.traceparent,
+    send_at: message.sendAt,
+    not_after: message.notAfter,
+    version: message.version,
+    status: state.status,
+    attempts: state.attempts,
+    attempt_id: state.attemptId,
+    attempt_provider: state.attemptProvider,
+    attempt_started_at: state.attemptStartedAt,
+    fingerprint: fingerprintOf(message.canonical, fingerprintVersion).hash.toString('hex'),
+    second_key: secondKey,
+    lease_ms: leaseMs,
   }
 }
 
-function typeOf(column: (typeof columns)[number]): string {
-  if (column.endsWith('_at') || column === 'not_after') return 'timestamptz'
-  if (column === 'attempt_id') return 'uuid'
-  return column === 'version' ? 'integer' : column === 'attempts' || column === 'fingerprint_version' ? 'smallint' : 'text'
-}
-
-const statements = new Map<string, Statement>()
-function statementFor(due: boolean, secondKey: boolean): Statement {
-  const name = `${due}${secondKey}`
-  const made = statements.get(name) ?? statement({ due, secondKey })
-  statements.set(name, made)
-  return made
-}
-
-/** @throws StoreUnavailable; if its effect is `doubtful`, read the key back and compare the message id */
-export async function claimMessage(database: Database, claim: Claim): Promise<ClaimResult> {
-  const { message, secondKey } = claim
-  const { state, request } = message
-  const row = stateColumns(message)
-  const due = state.status === 'queued' || state.status === 'scheduled'
-  const text = statementFor(due, secondKey !== null)
-  const values = [
-    message.id, message.account, message.environment, message.idempotencyKey, message.canonical, claim.fingerprintVersion,
-    JSON.stringify(message.metadata), request.channel, request.to, request.conversation ?? null, request.reference ?? null,
-    request.intent ?? null, request.intent ?? null, message.provider, message.traceparent, message.sendAt, message.notAfter,
-    message.version, row.status, row.attempts, row.attemptId, row.attemptProvider, row.attemptStartedAt,
-    fingerprintOf(message.canonical, claim.fingerprintVersion).hash,
-    claim.leaseMs,
-    state.status === 'scheduled' ? state.sendAt : null,
-    ...(secondKey === null ? [] : [secondKey]),
-  ]
-  try {
-    const [inserted] = await database.run<{ createdAt: Date }>(text, values)
-    return inserted === undefined ? { kind: 'key_taken' } : { kind: 'claimed', message: asClaimed(message, inserted.createdAt) }
-  } catch (error) {
-    switch (violatedConstraint(error)) {
-      case 'messages_one_per_intent':
-        return { kind: 'intent_taken' }
-      case 'idempotency_keys_pkey':
-        return { kind: 'key_taken' }
-      default:
-        throw error
+/** The returned function throws StoreUnavailable; if its effect is `doubtful`, read the key back and compare the id. */
+export function messageClaimer(database: Database): (claim: Claim) => Promise<ClaimResult> {
+  const claimGroup = grouped<Claim, ClaimResult>(async (claims) => {
+    // In the order of the keys, so that two replicas never wait for each other.
+    const rows = claims.map(rowOf).toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
+    const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
+    const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
+    return claims.map(({ message }) => {
+      const createdAt = times.get(message.id)
+      return createdAt === undefined ? { kind: 'key_taken' } : { kind: 'claimed', message: asClaimed(message, createdAt) }
+    })
+  })
+  return async (asked) => {
+    try {
+      return await claimGroup(asked)
+    } catch (error) {
+      switch (violatedConstraint(error)) {
+        case 'messages_one_per_intent':
+          return { kind: 'intent_taken' }
+        case 'idempotency_keys_pkey':
+          return { kind: 'key_taken' }
+        default:
+          throw error
+      }
     }
   }
 }

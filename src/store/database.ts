@@ -40,6 +40,8 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     idle_in_transaction_session_timeout: 5_000,
     query_timeout: 4_000,
     idleTimeoutMillis: 60_000,
+    // Every statement here is a look-up by index; a plan made while a table was small must not outlive that.
+    options: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off',
   })
   pool.on('error', onIdleError)
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { onPoolError: onIdleError, disposeExternalPool: false }) })

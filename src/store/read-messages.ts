@@ -8,6 +8,7 @@ import type { Channel } from '../core/message-content.ts'
 import type { Message, Status } from '../core/message.ts'
 import type { TimelineEntry } from '../core/state-machine.ts'
 import type { Database, Statement } from './database.ts'
+import { grouped } from './grouped.ts'
 import { messageFromRow, selectMessage, type MessageRow } from './message-rows.ts'
 
 /** What stands behind a key. */
@@ -18,6 +19,7 @@ export type FoundKey = { readonly key: string; readonly firstSeenAt: Date } & (
 )
 
 interface KeyRow extends Partial<MessageRow> {
+  asker: number
   key: string
   firstSeenAt: Date
   keyMessageId: string | null
@@ -29,18 +31,33 @@ interface KeyRow extends Partial<MessageRow> {
 const byKey: Statement = {
   name: 'message-by-key',
   text: `
-    SELECT k.key, k.first_seen_at AS "firstSeenAt", k.message_id AS "keyMessageId", k.fingerprint,
+    SELECT a.asker, k.key, k.first_seen_at AS "firstSeenAt", k.message_id AS "keyMessageId", k.fingerprint,
       k.fingerprint_version AS "keyFingerprintVersion", x.status AS "erasedStatus", ${selectMessage}
-    FROM idempotency_keys k LEFT JOIN messages m ON m.id = k.message_id
-      LEFT JOIN erased_messages x ON m.id IS NULL AND x.message_id = k.message_id
-    WHERE k.account_id = $1 AND k.environment = $2 AND k.key = ANY ($3)`,
+    FROM json_to_recordset($1::json) AS a (asker integer, account_id text, environment text, key text)
+      JOIN idempotency_keys k USING (account_id, environment, key)
+      LEFT JOIN messages m ON m.id = k.message_id
+      LEFT JOIN erased_messages x ON m.id IS NULL AND x.message_id = k.message_id`,
 }
 
-/** The first of `keys`, in their order, that was ever seen. */
-export async function findKey(database: Database, scope: Scope, keys: readonly string[]): Promise<FoundKey | undefined> {
-  const rows = await database.run<KeyRow>(byKey, [scope.account, scope.environment, keys])
-  const row = keys.flatMap((key) => rows.filter((candidate) => candidate.key === key))[0]
-  return row === undefined ? undefined : foundKey(row)
+interface KeyQuestion {
+  readonly scope: Scope
+  readonly keys: readonly string[]
+}
+
+/** The returned function gives the first of the keys, in their order, that was ever seen. */
+export function keyFinder(database: Database): (question: KeyQuestion) => Promise<FoundKey | undefined> {
+  return grouped(async (questions) => {
+    const asked = questions.flatMap(({ scope, keys }, asker) =>
+      keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
+    )
+    const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
+    const answers = Map.groupBy(rows, ({ asker }) => asker)
+    return questions.map(({ keys }, asker) => {
+      const found = answers.get(asker) ?? []
+      const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
+      return row === undefined ? undefined : foundKey(row)
+    })
+  })
 }
 
 function foundKey(row: KeyRow): FoundKey {

@@ -1,105 +1,120 @@
 /**
  * The write of every change after the claim: one statement, compare-and-set on the version, with the due work and the
- * time line that belong to it.
+ * time line that belong to it, for all changes that wait for it.
  *
- * S1. No row comes back: someone else changed the message first, and nothing at all was written.
+ * S1. No row comes back: someone else changed the message first, and nothing at all of this change was written.
  * S2. A lease is set by the data base's clock, and only by a change that begins an attempt.
  */
 import { v7 as uuidv7 } from 'uuid'
 import type { Message } from '../core/message.ts'
 import type { Effect, TimelineEntry } from '../core/state-machine.ts'
 import type { Database, Statement } from './database.ts'
+import { grouped } from './grouped.ts'
 import { guardsIntent, stateColumns } from './message-rows.ts'
 
-/** `keep`: this message has no due work and gets none (an ordinary synchronous send). */
-type DueChange = 'keep' | 'set' | 'clear'
-
-const assignments = [
-  'status = $4', 'failed_reason = $5', 'attempts = $6', 'earlier_outcomes = $7', 'attempt_id = $8', 'attempt_provider = $9',
-  'attempt_started_at = $10', 'attempt_ended_at = $11', 'outcome = $12', 'evidence = $13', 'due_at = $14',
-  'provider_message_id = $15', 'sent_at = $16', 'resolution = $17', 'answer_status = $18', 'answer_content_type = $19',
-  'answer_location = $20', 'answer_body = $21', 'updated_at = $22', 'intent_guard = CASE WHEN $23::boolean THEN intent END',
-  "lease_until = CASE WHEN $24::float8 IS NULL THEN lease_until ELSE now() + $24 * interval '1 millisecond' END",
-]
-
-const dueSql: Record<DueChange, string> = {
-  keep: '',
-  clear: ', due AS (DELETE FROM due_work WHERE message_id IN (SELECT id FROM saved))',
-  set: `, due AS (INSERT INTO due_work (message_id, task, due_at)
-      SELECT id, $25::text, COALESCE($26::timestamptz, now() + $24::float8 * interval '1 millisecond') FROM saved
-      ON CONFLICT (message_id) DO UPDATE SET task = excluded.task, due_at = excluded.due_at)`,
+export interface Change {
+  /** The message after the change; it replaces the version before. */
+  readonly next: Message
+  readonly effects: readonly Effect[]
+  /** Of a change that begins an attempt, else null. */
+  readonly leaseMs: number | null
+  /** False for a message that was claimed synchronously and has never waited for a worker: nothing to clear. */
+  readonly mayHaveDueWork: boolean
 }
 
-function statement(due: DueChange, entries: boolean): Statement {
-  const at = due === 'set' ? 27 : 25
-  const events = `, noted AS (INSERT INTO events (id, message_id, type, at, attempt_id, data)
-      SELECT e.id, saved.id, e.type, e.at, e.attempt_id, e.data FROM saved,
-      unnest($${at}::uuid[], $${at + 1}::text[], $${at + 2}::timestamptz[], $${at + 3}::uuid[], $${at + 4}::text[])
-        AS e (id, type, at, attempt_id, data))`
+const state = {
+  status: 'text', failed_reason: 'text', attempts: 'smallint', earlier_outcomes: 'text[]', attempt_id: 'uuid', attempt_provider: 'text',
+  attempt_started_at: 'timestamptz', attempt_ended_at: 'timestamptz', outcome: 'text', evidence: 'text', due_at: 'timestamptz',
+  provider_message_id: 'text', sent_at: 'timestamptz', resolution: 'text', answer_status: 'smallint', answer_content_type: 'text',
+  answer_location: 'text', answer_body: 'text', updated_at: 'timestamptz',
+} as const
+/** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
+const extras = {
+  id: 'uuid', before: 'integer', guards_intent: 'boolean', lease_ms: 'float8', due: 'text', dispatch_at: 'timestamptz', events: 'json',
+} as const
+
+const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${name} ${type}`)
+const lease = "now() + c.lease_ms * interval '1 millisecond'"
+
+const save: Statement = {
+  name: 'save',
+  text: `
+    WITH changes AS MATERIALIZED (SELECT * FROM json_to_recordset($1::json) AS c (${typed.join(', ')})),
+    saved AS (
+      UPDATE messages m SET version = c.before + 1, ${Object.keys(state).map((name) => `${name} = c.${name}`).join(', ')},
+        intent_guard = CASE WHEN c.guards_intent THEN m.intent END, lease_until = COALESCE(${lease}, m.lease_until)
+      FROM changes c WHERE m.id = c.id AND m.version = c.before RETURNING m.id),
+    set_due AS (
+      INSERT INTO due_work (message_id, task, due_at)
+      SELECT c.id, c.due, COALESCE(c.dispatch_at, ${lease}) FROM changes c JOIN saved USING (id) WHERE c.due <> 'clear'
+      ON CONFLICT (message_id) DO UPDATE SET task = excluded.task, due_at = excluded.due_at),
+    cleared AS (
+      DELETE FROM due_work d USING changes c JOIN saved USING (id) WHERE d.message_id = c.id AND c.due = 'clear'),
+    noted AS (
+      INSERT INTO events (id, message_id, type, at, attempt_id, data)
+      SELECT e.id, c.id, e.type, e.at, e.attempt_id, e.data
+      FROM changes c JOIN saved USING (id)
+        CROSS JOIN LATERAL json_to_recordset(c.events) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)
+      WHERE c.events IS NOT NULL)
+    SELECT id FROM saved`,
+}
+
+function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
+  const dispatchAt = effects.find((effect) => effect.type === 'dispatch_at')?.at ?? null
+  const entries = effects.flatMap((effect) => (effect.type === 'record' ? [effect.entry] : []))
+  const row = stateColumns(next)
   return {
-    name: `save-${due}${entries ? '-events' : ''}`,
-    text: `
-      WITH saved AS (
-        UPDATE messages SET version = $3, ${assignments.join(', ')} WHERE id = $1 AND version = $2 RETURNING id
-      )${dueSql[due]}${entries ? events : ''}
-      SELECT id FROM saved`,
+    id: next.id,
+    before: next.version - 1,
+    status: row.status,
+    failed_reason: row.failedReason,
+    attempts: row.attempts,
+    earlier_outcomes: row.earlierOutcomes,
+    attempt_id: row.attemptId,
+    attempt_provider: row.attemptProvider,
+    attempt_started_at: row.attemptStartedAt,
+    attempt_ended_at: row.attemptEndedAt,
+    outcome: row.outcome,
+    evidence: row.evidence,
+    due_at: row.dueAt,
+    provider_message_id: row.providerMessageId,
+    sent_at: row.sentAt,
+    resolution: row.resolution,
+    answer_status: row.answerStatus,
+    answer_content_type: row.answerContentType,
+    answer_location: row.answerLocation,
+    answer_body: row.answerBody,
+    updated_at: next.updatedAt,
+    guards_intent: guardsIntent(next),
+    lease_ms: leaseMs,
+    due: leaseMs !== null ? 'lease' : dispatchAt !== null ? 'dispatch' : mayHaveDueWork ? 'clear' : null,
+    dispatch_at: dispatchAt,
+    events: entries.length === 0 ? null : entries.map(eventRow),
   }
 }
 
-const statements = new Map<string, Statement>()
-function statementFor(due: DueChange, entries: boolean): Statement {
-  const name = `${due}${entries}`
-  const made = statements.get(name) ?? statement(due, entries)
-  statements.set(name, made)
-  return made
+function eventRow(entry: TimelineEntry) {
+  return { id: uuidv7(), type: entry.type, at: entry.at, attempt_id: entry.attemptId, data: JSON.stringify(entry.data) }
 }
 
-/**
- * Writes `next` over the version before it.
- * @param leaseMs of a change that begins an attempt, else null
- * @param mayHaveDueWork false for a message that was claimed synchronously and has never waited for a worker
- * @returns whether it was written
- */
-export async function saveMessage(
-  database: Database,
-  next: Message,
-  effects: readonly Effect[],
-  leaseMs: number | null,
-  mayHaveDueWork: boolean,
-): Promise<boolean> {
-  const dispatchAt = effects.find((effect) => effect.type === 'dispatch_at')?.at ?? null
-  const due: DueChange = leaseMs !== null || dispatchAt !== null ? 'set' : mayHaveDueWork ? 'clear' : 'keep'
-  const entries = effects.flatMap((effect) => (effect.type === 'record' ? [effect.entry] : []))
-  const row = stateColumns(next)
-  const values = [
-    next.id, next.version - 1, next.version, row.status, row.failedReason, row.attempts, row.earlierOutcomes, row.attemptId,
-    row.attemptProvider, row.attemptStartedAt, row.attemptEndedAt, row.outcome, row.evidence, row.dueAt,
-    row.providerMessageId, row.sentAt, row.resolution, row.answerStatus, row.answerContentType, row.answerLocation,
-    row.answerBody, next.updatedAt, guardsIntent(next), leaseMs,
-    ...(due === 'set' ? [leaseMs === null ? 'dispatch' : 'lease', dispatchAt] : []),
-    ...(entries.length > 0 ? eventArrays(entries) : []),
-  ]
-  return (await database.run(statementFor(due, entries.length > 0), values)).length === 1
-}
-
-function eventArrays(entries: readonly TimelineEntry[]): unknown[][] {
-  return [
-    entries.map(() => uuidv7()),
-    entries.map((entry) => entry.type),
-    entries.map((entry) => entry.at),
-    entries.map((entry) => entry.attemptId),
-    entries.map((entry) => JSON.stringify(entry.data)),
-  ]
+/** The returned function tells whether the change was written; it throws StoreUnavailable. */
+export function messageSaver(database: Database): (change: Change) => Promise<boolean> {
+  return grouped(async (changes) => {
+    // Two changes of one message in one group: the first is written, the second came too late.
+    const first = new Map(changes.toReversed().map((change) => [change.next.id, change]))
+    const rows = [...first.values()].map(rowOf).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const saved = new Set((await database.run<{ id: string }>(save, [JSON.stringify(rows)])).map(({ id }) => id))
+    return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
+  })
 }
 
 const record: Statement = {
   name: 'record-events',
-  text: `INSERT INTO events (id, message_id, type, at, attempt_id, data)
-    SELECT e.id, $1, e.type, e.at, e.attempt_id, e.data
-    FROM unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::uuid[], $6::text[]) AS e (id, type, at, attempt_id, data)`,
+  text: `INSERT INTO events (id, message_id, type, at, attempt_id, data) SELECT e.id, $1, e.type, e.at, e.attempt_id, e.data
+    FROM json_to_recordset($2::json) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)`,
 }
 
 /** News that change nothing, for the time line alone. */
 export async function recordEvents(database: Database, messageId: string, entries: readonly TimelineEntry[]): Promise<void> {
-  await database.run(record, [messageId, ...eventArrays(entries)])
+  await database.run(record, [messageId, JSON.stringify(entries.map(eventRow))])
 }

@@ -1,19 +1,19 @@
 /** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
 import type { Scope } from '../core/idempotency.ts'
 import type { Message } from '../core/message.ts'
-import type { Effect, TimelineEntry } from '../core/state-machine.ts'
-import { claimMessage, type Claim, type ClaimResult } from './claim-message.ts'
+import type { TimelineEntry } from '../core/state-machine.ts'
+import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
 import type { Database, Statement } from './database.ts'
 import * as dueWork from './due-work.ts'
 import * as keys from './keys.ts'
 import * as reading from './read-messages.ts'
 import { eraseResults } from './erase-results.ts'
-import { recordEvents, saveMessage } from './save-message.ts'
+import { messageSaver, recordEvents, type Change } from './save-message.ts'
 
 export interface Store {
   claimMessage(claim: Claim): Promise<ClaimResult>
   /** @returns false: another change came first, nothing was written */
-  saveMessage(next: Message, effects: readonly Effect[], leaseMs: number | null, mayHaveDueWork: boolean): Promise<boolean>
+  saveMessage(change: Change): Promise<boolean>
   recordEvents(messageId: string, entries: readonly TimelineEntry[]): Promise<void>
   findKey(scope: Scope, keys: readonly string[]): Promise<reading.FoundKey | undefined>
   findMessages(ids: readonly string[]): Promise<Message[]>
@@ -37,11 +37,12 @@ export interface Store {
 }
 
 export function createStore(database: Database): Store {
+  const findKey = reading.keyFinder(database)
   return {
-    claimMessage: async (claim) => claimMessage(database, claim),
-    saveMessage: async (...change) => saveMessage(database, ...change),
+    claimMessage: messageClaimer(database),
+    saveMessage: messageSaver(database),
     recordEvents: async (...news) => recordEvents(database, ...news),
-    findKey: async (...key) => reading.findKey(database, ...key),
+    findKey: async (scope, names) => findKey({ scope, keys: names }),
     findMessages: async (ids) => reading.findMessages(database, ids),
     findVersions: async (ids) => reading.findVersions(database, ids),
     findMessage: async (...id) => reading.findMessage(database, ...id),
