@@ -56,7 +56,9 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
       const type = error.code === 'HPE_HEADER_OVERFLOW' ? 'header-too-large' : 'invalid-request'
       const body = JSON.stringify(problemBody(type, occurrence(deps.newUuid()), 'The request cannot be read.'))
       const reason = type === 'header-too-large' ? '431 Request Header Fields Too Large' : '400 Bad Request'
-      socket.end(`HTTP/1.1 ${reason}\r\nContent-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`)
+      socket.end(
+        `HTTP/1.1 ${reason}\r\nContent-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      )
     },
   })
   app.server.maxConnections = maxConnections
@@ -80,7 +82,10 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none'
     deps.metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
-    request.log.debug({ method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) }, 'answered')
+    request.log.debug(
+      { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) },
+      'answered',
+    )
   })
 
   await describeApi(app)
@@ -112,7 +117,8 @@ function strictBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
     const encoding = request.headers['content-encoding']
-    if (encoding !== undefined && encoding !== 'identity') return done(new Refusal('unsupported-media-type', 'The body is compressed.'))
+    if (encoding !== undefined && encoding !== 'identity')
+      return done(new Refusal('unsupported-media-type', 'The body is compressed.'))
     if (bytes.length === 0) return done(null, undefined)
     const parsed = parseStrictJson(bytes)
     return parsed.ok ? done(null, parsed.value) : done(invalid(parsed.pointer, parsed.detail))

@@ -11,7 +11,9 @@ export interface BootstrapKey {
   readonly madeKey: string | null
 }
 
-export async function bootstrapKeyFor(config: Pick<Config, 'bootstrapKey' | 'databaseUrl' | 'dataDir'>): Promise<BootstrapKey> {
+export async function bootstrapKeyFor(
+  config: Pick<Config, 'bootstrapKey' | 'databaseUrl' | 'dataDir'>,
+): Promise<BootstrapKey> {
   if (config.bootstrapKey !== null) return { key: config.bootstrapKey, madeKey: null }
   if (config.databaseUrl !== null) return { key: null, madeKey: null }
   const path = join(config.dataDir, 'api-key')

@@ -30,7 +30,8 @@ async function createKey(args: string[]): Promise<void> {
   const { account = '', environment: asked, scopes: list = '' } = values
   const environment = environments.find((known) => known === asked)
   const scopes = list.split(',')
-  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(account)) throw new Error('--account: small letters, digits, - and _, at most 63')
+  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(account))
+    throw new Error('--account: small letters, digits, - and _, at most 63')
   if (environment === undefined) throw new Error(`--environment: must be one of ${environments.join(', ')}`)
   if (!scopes.every(isScope)) throw new Error(`--scopes: some of ${apiScopes.join(', ')}, with commas between them`)
   const id = randomBytes(9).toString('hex')
@@ -45,7 +46,8 @@ const isScope = (value: string): value is ApiScope => (apiScopes as readonly str
 
 async function migrateDatabase(): Promise<void> {
   const { databaseUrl } = loadToolConfig()
-  if (databaseUrl === null) throw new Error('DATABASE_URL is not set; the embedded data base is migrated when the gateway starts')
+  if (databaseUrl === null)
+    throw new Error('DATABASE_URL is not set; the embedded data base is migrated when the gateway starts')
   print({ applied: await migrate(databaseUrl) })
 }
 

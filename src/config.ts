@@ -66,29 +66,101 @@ const oneOf =
 const whole =
   (min: number, max: number) =>
   (value: string): string | null =>
-    /^\d{1,10}$/.test(value) && Number(value) >= min && Number(value) <= max ? null : `must be a whole number from ${min} to ${max}`
+    /^\d{1,10}$/.test(value) && Number(value) >= min && Number(value) <= max
+      ? null
+      : `must be a whole number from ${min} to ${max}`
 const url =
   (...protocols: string[]) =>
   (value: string): string | null =>
-    URL.canParse(value) && protocols.includes(new URL(value).protocol) ? null : `must be a URL that begins ${protocols.join(' or ')}`
+    URL.canParse(value) && protocols.includes(new URL(value).protocol)
+      ? null
+      : `must be a URL that begins ${protocols.join(' or ')}`
 
 /** The environment variables; the README's table is printed from here. */
 export const settings = [
   { name: 'HOST', default: '127.0.0.1', meaning: 'Address to listen on.' },
   { name: 'PORT', default: '3000', meaning: 'Port to listen on.', check: whole(0, 65_535) },
-  { name: 'DATABASE_URL', default: null, meaning: 'A PostgreSQL server, 15 or newer, migrated by `npm run db:migrate`. Without it: the embedded one, for one gateway.', check: url('postgres:', 'postgresql:') },
-  { name: 'SENDONCE_DATABASE', default: null, meaning: '`embedded` allows live providers on the embedded data base.', check: oneOf('embedded') },
-  { name: 'SENDONCE_DATA_DIR', default: '.sendonce', meaning: 'Folder of the embedded data base, the sandbox ledger and the first API key.' },
-  { name: 'SENDONCE_CONFIG', default: null, meaning: 'The configuration file; it must exist. Default: `sendonce.yaml`, if it does.' },
-  { name: 'SENDONCE_BOOTSTRAP_KEY', default: null, meaning: 'An API key, `so_<environment>_<id>_<secret>`, that gives account `default` all scopes in the environment it names.', check: (value: string) => (parseApiKey(value) === undefined ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _' : null) },
-  { name: 'LOG_LEVEL', default: 'info', meaning: 'Level of the log.', check: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent') },
-  { name: 'SENDONCE_LEASE_MARGIN_MS', default: '2000', meaning: "Added to a provider's time-outs to make the lease of a call, in ms.", check: whole(100, 600_000) },
-  { name: 'SENDONCE_SWEEP_MS', default: '5000', meaning: 'How often lapsed leases are looked for, in ms.', check: whole(50, 600_000) },
-  { name: 'SENDONCE_DRAIN_MS', default: '30000', meaning: 'How long SIGTERM lets open calls go on, in ms.', check: whole(0, 600_000) },
-  { name: 'SENDONCE_RETENTION_DAYS', default: '30', meaning: 'Days after which the result of a final message is erased. Its key is kept for good.', check: whole(1, 36_500) },
-  { name: 'SENDONCE_BODY_LIMIT', default: '1048576', meaning: 'Largest body of a request, in bytes.', check: whole(1024, 104_857_600) },
-  { name: 'SANDBOX_URL', default: null, meaning: 'A sandbox that runs by itself (`npm run sandbox`). Without it: one in the process.', check: url('http:') },
-  { name: 'SANDBOX_PORT', default: '0', meaning: 'Port of the sandbox in the process; 0: any free one.', check: whole(0, 65_535) },
+  {
+    name: 'DATABASE_URL',
+    default: null,
+    meaning:
+      'A PostgreSQL server, 15 or newer, migrated by `npm run db:migrate`. Without it: the embedded one, for one gateway.',
+    check: url('postgres:', 'postgresql:'),
+  },
+  {
+    name: 'SENDONCE_DATABASE',
+    default: null,
+    meaning: '`embedded` allows live providers on the embedded data base.',
+    check: oneOf('embedded'),
+  },
+  {
+    name: 'SENDONCE_DATA_DIR',
+    default: '.sendonce',
+    meaning: 'Folder of the embedded data base, the sandbox ledger and the first API key.',
+  },
+  {
+    name: 'SENDONCE_CONFIG',
+    default: null,
+    meaning: 'The configuration file; it must exist. Default: `sendonce.yaml`, if it does.',
+  },
+  {
+    name: 'SENDONCE_BOOTSTRAP_KEY',
+    default: null,
+    meaning:
+      'An API key, `so_<environment>_<id>_<secret>`, that gives account `default` all scopes in the environment it names.',
+    check: (value: string) =>
+      parseApiKey(value) === undefined
+        ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _'
+        : null,
+  },
+  {
+    name: 'LOG_LEVEL',
+    default: 'info',
+    meaning: 'Level of the log.',
+    check: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+  },
+  {
+    name: 'SENDONCE_LEASE_MARGIN_MS',
+    default: '2000',
+    meaning: "Added to a provider's time-outs to make the lease of a call, in ms.",
+    check: whole(100, 600_000),
+  },
+  {
+    name: 'SENDONCE_SWEEP_MS',
+    default: '5000',
+    meaning: 'How often lapsed leases are looked for, in ms.',
+    check: whole(50, 600_000),
+  },
+  {
+    name: 'SENDONCE_DRAIN_MS',
+    default: '30000',
+    meaning: 'How long SIGTERM lets open calls go on, in ms.',
+    check: whole(0, 600_000),
+  },
+  {
+    name: 'SENDONCE_RETENTION_DAYS',
+    default: '30',
+    meaning: 'Days after which the result of a final message is erased. Its key is kept for good.',
+    check: whole(1, 36_500),
+  },
+  {
+    name: 'SENDONCE_BODY_LIMIT',
+    default: '1048576',
+    meaning: 'Largest body of a request, in bytes.',
+    check: whole(1024, 104_857_600),
+  },
+  {
+    name: 'SANDBOX_URL',
+    default: null,
+    meaning: 'A sandbox that runs by itself (`npm run sandbox`). Without it: one in the process.',
+    check: url('http:'),
+  },
+  {
+    name: 'SANDBOX_PORT',
+    default: '0',
+    meaning: 'Port of the sandbox in the process; 0: any free one.',
+    check: whole(0, 65_535),
+  },
 ] as const satisfies readonly Setting[]
 
 type SettingName = (typeof settings)[number]['name']
@@ -102,8 +174,11 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
   const databaseUrl = value('DATABASE_URL')
   const embedded = value('SENDONCE_DATABASE') === 'embedded'
   if (databaseUrl === null && !embedded && providers.size > 0)
-    mistakes.push('DATABASE_URL: is not set, and there are live providers; set it, or SENDONCE_DATABASE=embedded to use the embedded data base')
-  if (databaseUrl === null && role !== 'all') mistakes.push(`--role ${role}: needs DATABASE_URL; the embedded data base serves one gateway`)
+    mistakes.push(
+      'DATABASE_URL: is not set, and there are live providers; set it, or SENDONCE_DATABASE=embedded to use the embedded data base',
+    )
+  if (databaseUrl === null && role !== 'all')
+    mistakes.push(`--role ${role}: needs DATABASE_URL; the embedded data base serves one gateway`)
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   const number = (name: SettingName): number => Number(value(name))
   return Object.freeze({
@@ -128,7 +203,9 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
 }
 
 /** What the tools beside the gateway need. @throws ConfigError */
-export function loadToolConfig(env: Env = process.env): Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'sandboxPort'> {
+export function loadToolConfig(
+  env: Env = process.env,
+): Pick<Config, 'databaseUrl' | 'dataDir' | 'host' | 'sandboxPort'> {
   const mistakes: string[] = []
   const value = readSettings(env, mistakes)
   if (mistakes.length > 0) throw new ConfigError(mistakes)
@@ -192,7 +269,8 @@ function readFile(env: Env, named: string | null, mistakes: string[]): FileConfi
   }
   const file = membersOf(withVariables(parsed ?? {}, '', env, mistakes), path, mistakes)
   for (const name of Object.keys(file))
-    if (name !== 'providers' && name !== 'routes') mistakes.push(`${name}: is not a member that is known here (providers, routes)`)
+    if (name !== 'providers' && name !== 'routes')
+      mistakes.push(`${name}: is not a member that is known here (providers, routes)`)
   readProviders(file['providers'], result, mistakes)
   readRoutes(file['routes'], result, mistakes)
   return result
@@ -216,7 +294,10 @@ function withVariables(value: unknown, path: string, env: Env, mistakes: string[
   if (Array.isArray(value)) return value.map((item, i) => withVariables(item, `${path}.${i}`, env, mistakes))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, withVariables(member, path === '' ? name : `${path}.${name}`, env, mistakes)]),
+    Object.entries(value).map(([name, member]) => [
+      name,
+      withVariables(member, path === '' ? name : `${path}.${name}`, env, mistakes),
+    ]),
   )
 }
 
@@ -241,8 +322,10 @@ function readRoutes(value: unknown, { providers, routes }: FileConfig, mistakes:
     const [first, ...others] = Array.isArray(given) ? (given as unknown[]) : []
     const provider = typeof first === 'string' ? providers.get(first) : undefined
     if (typeof first !== 'string') mistakes.push(`${path}: must be a list with the name of a provider`)
-    else if (others.length > 0) mistakes.push(`${path}: one provider a route; failing over to a second is not supported`)
-    else if (provider === undefined) mistakes.push(`${path}.0: there is no provider ${JSON.stringify(first)} that is right`)
+    else if (others.length > 0)
+      mistakes.push(`${path}: one provider a route; failing over to a second is not supported`)
+    else if (provider === undefined)
+      mistakes.push(`${path}.0: there is no provider ${JSON.stringify(first)} that is right`)
     else if (!provider.channels.includes(channel)) mistakes.push(`${path}.0: ${first} does not take ${channel}`)
     else routes.set(channel, first)
   }

@@ -58,7 +58,11 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
 
   const sandbox =
     config.sandboxUrl === null
-      ? await startSandbox({ host: '127.0.0.1', port: config.sandboxPort, ledgerFile: join(config.dataDir, 'sandbox-ledger.jsonl') })
+      ? await startSandbox({
+          host: '127.0.0.1',
+          port: config.sandboxPort,
+          ledgerFile: join(config.dataDir, 'sandbox-ledger.jsonl'),
+        })
       : { url: config.sandboxUrl, close: async () => {} }
   ends.push(async () => sandbox.close())
   const providers = createProviders(config.providers, config.routes, sandbox.url)
@@ -94,7 +98,11 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     const taken = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
     throw new Error(`cannot listen on ${config.host}:${config.port}: ${taken}; set PORT or HOST`, { cause: error })
   })
-  const workers = startWorkers(deps, clock, { role: config.role, sweepMs: config.sweepMs, retentionDays: config.retentionDays })
+  const workers = startWorkers(deps, clock, {
+    role: config.role,
+    sweepMs: config.sweepMs,
+    retentionDays: config.retentionDays,
+  })
   nudge = workers.nudgeDispatcher
   const url = urlOf(app.fastify.server.address(), config.host)
   log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')

@@ -50,7 +50,11 @@ export function createMetrics() {
     inFlight: new Gauge({ name: 'sendonce_calls_in_flight', help: 'Calls to providers that run now.', registers }),
     waiting: new Gauge({ name: 'sendonce_requests_waiting', help: 'Requests that wait for an outcome.', registers }),
     dueWork: new Gauge({ name: 'sendonce_due_work', help: 'Messages that wait for a worker.', registers }),
-    storeUp: new Gauge({ name: 'sendonce_store_up', help: '1 if the data base answered the last time it was asked.', registers }),
+    storeUp: new Gauge({
+      name: 'sendonce_store_up',
+      help: '1 if the data base answered the last time it was asked.',
+      registers,
+    }),
     providerStopped: new Gauge({
       name: 'sendonce_provider_stopped',
       help: '1 while a provider refuses our credentials and its messages wait.',

@@ -5,7 +5,15 @@ import type { Deps } from './deps.ts'
 
 export async function openApiText(): Promise<string> {
   const silent: FastifyBaseLogger = {
-    level: 'silent', child: () => silent, fatal() {}, error() {}, warn() {}, info() {}, debug() {}, trace() {}, silent() {},
+    level: 'silent',
+    child: () => silent,
+    fatal() {},
+    error() {},
+    warn() {},
+    info() {},
+    debug() {},
+    trace() {},
+    silent() {},
   }
   // No request is ever served by this application: its routes are described, not called.
   const deps = {} as Deps

@@ -30,7 +30,10 @@ export function endWithSignals({ log, close, drainMs }: Gateway): void {
   for (const bug of ['uncaughtException', 'unhandledRejection'] as const)
     process.on(bug, (error: unknown) => {
       const { name, stack } = error instanceof Error ? error : { name: 'error', stack: undefined }
-      log.error({ bug, error: name, at: stack?.split('\n').filter((line) => line.startsWith('    at ')) }, 'ending after a bug')
+      log.error(
+        { bug, error: name, at: stack?.split('\n').filter((line) => line.startsWith('    at ')) },
+        'ending after a bug',
+      )
       end(1)
     })
 }

@@ -55,7 +55,11 @@ export function finalAnswer(message: Message): StoredAnswer {
   if (state.status === 'sent') return { ...accepted(message), status: 201 }
   if (state.status === 'canceled') return problemAnswer(message, 'message-canceled', null)
   if (state.status === 'failed' && state.reason === 'expired')
-    return problemAnswer(message, 'message-expired', `No provider accepted it before ${message.notAfter.toISOString()}.`)
+    return problemAnswer(
+      message,
+      'message-expired',
+      `No provider accepted it before ${message.notAfter.toISOString()}.`,
+    )
   return problemAnswer(message, 'message-rejected', whyRejected(message))
 }
 
@@ -68,7 +72,12 @@ function whyRejected({ state }: Message): string {
 }
 
 function accepted(message: Message): StoredAnswer {
-  return { status: 202, contentType: jsonType, location: messagePath(message), body: JSON.stringify(messageView(message)) }
+  return {
+    status: 202,
+    contentType: jsonType,
+    location: messagePath(message),
+    body: JSON.stringify(messageView(message)),
+  }
 }
 
 function problemAnswer(message: Message, type: ProblemType, detail: string | null): StoredAnswer {

@@ -28,12 +28,17 @@ export function keyFromHeader(lines: readonly string[] | undefined): KeyHeader {
   if (line.startsWith('"')) {
     const quoted = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(line)
     if (quoted?.[1] === undefined)
-      return invalid('A quoted Idempotency-Key is one string of printable ASCII, closed by a quote, without parameters or a list.')
+      return invalid(
+        'A quoted Idempotency-Key is one string of printable ASCII, closed by a quote, without parameters or a list.',
+      )
     return checkedKey(quoted[1].replaceAll(/\\(["\\])/g, '$1'))
   }
   if (line !== '' && !/^[\x21-\x7e]+$/.test(line))
-    return invalid('An Idempotency-Key without quotes holds visible ASCII only: no spaces, control or other characters.')
-  if (/[",;\\]/.test(line)) return invalid('An Idempotency-Key that holds a quote, comma, semicolon or backslash must be quoted.')
+    return invalid(
+      'An Idempotency-Key without quotes holds visible ASCII only: no spaces, control or other characters.',
+    )
+  if (/[",;\\]/.test(line))
+    return invalid('An Idempotency-Key that holds a quote, comma, semicolon or backslash must be quoted.')
   return checkedKey(line)
 }
 
@@ -44,9 +49,12 @@ export function keyFromPath(key: string): KeyHeader {
 
 function checkedKey(key: string): KeyHeader {
   if (key.trim() === '') return invalid('The Idempotency-Key is empty.')
-  if (key.length > maxKeyLength) return invalid(`An Idempotency-Key has at most ${maxKeyLength} bytes; this one has ${key.length}.`)
+  if (key.length > maxKeyLength)
+    return invalid(`An Idempotency-Key has at most ${maxKeyLength} bytes; this one has ${key.length}.`)
   if (key.startsWith(derivedPrefix) && !isDerived(key))
-    return invalid(`Keys that begin with "${derivedPrefix}" name derived keys, written ${derivedPrefix}v1:<64 hex digits>.`)
+    return invalid(
+      `Keys that begin with "${derivedPrefix}" name derived keys, written ${derivedPrefix}v1:<64 hex digits>.`,
+    )
   return { kind: 'key', key }
 }
 

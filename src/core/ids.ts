@@ -13,6 +13,8 @@ export function idFromUuid(kind: IdKind, uuid: string): string {
 }
 
 export function uuidFromId(kind: IdKind, id: string): string | undefined {
-  const hex = new RegExp(`^${idKinds[kind]}_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$`).exec(id)
+  const hex = new RegExp(`^${idKinds[kind]}_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$`).exec(
+    id,
+  )
   return hex === null ? undefined : hex.slice(1).join('-')
 }

@@ -59,5 +59,9 @@ export function resolutionView(resolution: Resolution | null) {
 
 /** A message as problems and key look-ups name it. */
 export function messageReference(message: Message) {
-  return { id: idFromUuid('message', message.id), status: message.state.status, createdAt: message.createdAt.toISOString() }
+  return {
+    id: idFromUuid('message', message.id),
+    status: message.state.status,
+    createdAt: message.createdAt.toISOString(),
+  }
 }

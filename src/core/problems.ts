@@ -34,7 +34,8 @@ export const problems = {
     status: 400,
     title: 'The Idempotency-Key is only a time',
     retryable: false,
-    advice: 'Use the name of the event (an order, a ticket, a webhook id): a repeat made later would carry another time.',
+    advice:
+      'Use the name of the event (an order, a ticket, a webhook id): a repeat made later would carry another time.',
   },
   unauthorized: {
     status: 401,
@@ -142,13 +143,15 @@ export const problems = {
     status: 422,
     title: 'This key was used for another message',
     retryable: false,
-    advice: 'Repeat the first request unchanged to learn what became of it, or give this other message a key of its own.',
+    advice:
+      'Repeat the first request unchanged to learn what became of it, or give this other message a key of its own.',
   },
   'no-provider': {
     status: 422,
     title: 'No provider for this channel',
     retryable: false,
-    advice: 'Configure a provider and a route for the channel in this environment, or name one that takes this channel.',
+    advice:
+      'Configure a provider and a route for the channel in this environment, or name one that takes this channel.',
   },
   'message-rejected': {
     status: 422,
@@ -219,7 +222,12 @@ export interface ProblemBody extends ProblemExtras {
 export const problemUri = (type: ProblemType): string => `/problems/${type}`
 
 /** @param instance URI of this occurrence: the message, or the request. @param detail what happened here; the advice follows. */
-export function problemBody(type: ProblemType, instance: string, detail: string | null, extras: ProblemExtras = {}): ProblemBody {
+export function problemBody(
+  type: ProblemType,
+  instance: string,
+  detail: string | null,
+  extras: ProblemExtras = {},
+): ProblemBody {
   const { title, status, retryable, advice } = problems[type]
   const sentence = detail === null ? advice : `${detail} ${advice}`
   return { type: problemUri(type), title, status, detail: sentence, instance, retryable, ...extras }

@@ -49,7 +49,12 @@ export const credentialsPauseMs = 60_000
  * never less than the provider asked for.
  * @param random in [0, 1)
  */
-export function retryDelayMs(attempts: number, reason: NotSentReason, retryAfterMs: number | null, random: number): number {
+export function retryDelayMs(
+  attempts: number,
+  reason: NotSentReason,
+  retryAfterMs: number | null,
+  random: number,
+): number {
   const ceiling = Math.min(capMs, baseMs * 2 ** Math.min(attempts - 1, 20))
   const floor = Math.max(retryAfterMs ?? 0, reason === 'credentials' ? credentialsPauseMs : 0)
   return Math.max(floor, Math.round(ceiling * random))

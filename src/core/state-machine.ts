@@ -10,13 +10,27 @@
  * M5. `canceled` is entered only while every attempt so far was `not_sent`.
  */
 import { finalAnswer } from './answer.ts'
-import { endedAttemptOf, isFinal, type Attempt, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
+import {
+  endedAttemptOf,
+  isFinal,
+  type Attempt,
+  type EndedAttempt,
+  type Message,
+  type Resolution,
+  type State,
+} from './message.ts'
 import { fold, type Evidence, type Outcome } from './outcome.ts'
 import { retryDelayMs } from './schedule.ts'
 
 export type Event =
   | { readonly type: 'begin'; readonly attempt: Attempt }
-  | { readonly type: 'outcome'; readonly attempt: Attempt; readonly outcome: Outcome; readonly at: Date; readonly random: number }
+  | {
+      readonly type: 'outcome'
+      readonly attempt: Attempt
+      readonly outcome: Outcome
+      readonly at: Date
+      readonly random: number
+    }
   | { readonly type: 'lease_lapsed'; readonly at: Date }
   | { readonly type: 'expire'; readonly at: Date }
   | { readonly type: 'cancel'; readonly apiKey: string; readonly at: Date }
@@ -37,7 +51,14 @@ export type Effect =
   | { readonly type: 'alarm'; readonly name: 'verdict_corrected' | 'accepted_twice' | 'provider_credentials' }
 
 export const timelineTypes = [
-  'claimed', 'attempt_started', 'attempt_ended', 'late_outcome', 'lease_lapsed', 'expired', 'canceled', 'resolved',
+  'claimed',
+  'attempt_started',
+  'attempt_ended',
+  'late_outcome',
+  'lease_lapsed',
+  'expired',
+  'canceled',
+  'resolved',
 ] as const
 
 /** One line of a message's time line. `data` holds no recipient, text or secret. */
@@ -120,7 +141,9 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
   const late = record('late_outcome', at, attempt.id, { outcome: ended.outcome, ...ended.evidence })
   switch (state.status) {
     case 'sending':
-      return attempt.id === state.attempt.id ? followOutcome(message, event, ended) : lateOutcome(message, event, ended, late)
+      return attempt.id === state.attempt.id
+        ? followOutcome(message, event, ended)
+        : lateOutcome(message, event, ended, late)
     case 'unknown':
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
       return withEffects(followOutcome(message, event, ended, 'late_answer'), late)
@@ -151,16 +174,23 @@ function followOutcome(
   switch (fold([...message.earlierOutcomes, told.kind])) {
     case 'accepted': {
       const providerMessageId = told.kind === 'accepted' ? told.providerMessageId : null
-      return transition(
-        { status: 'sent', attempt: ended, providerMessageId, sentAt: at, resolution: resolution('sent') },
-      )
+      return transition({
+        status: 'sent',
+        attempt: ended,
+        providerMessageId,
+        sentAt: at,
+        resolution: resolution('sent'),
+      })
     }
     case 'unknown':
       return transition({ status: 'unknown', attempt: ended })
     case 'rejected':
-      return transition(
-        { status: 'failed', reason: 'provider_refused', last: ended, resolution: resolution('not_sent') },
-      )
+      return transition({
+        status: 'failed',
+        reason: 'provider_refused',
+        last: ended,
+        resolution: resolution('not_sent'),
+      })
     case 'not_sent': {
       const reason = told.kind === 'not_sent' ? told.reason : 'not_begun'
       const retryAfterMs = told.kind === 'not_sent' ? told.retryAfterMs : null
@@ -256,10 +286,7 @@ function settle(message: Message, event: On<'settle'>): Decision {
       const { attempt } = state
       return event.outcome === 'sent'
         ? transition({ status: 'sent', attempt, providerMessageId, sentAt: at, resolution }, entry)
-        : transition(
-            { status: 'failed', reason: 'resolved_not_sent', last: attempt, resolution },
-            entry,
-          )
+        : transition({ status: 'failed', reason: 'resolved_not_sent', last: attempt, resolution }, entry)
     }
     case 'scheduled':
     case 'queued':
@@ -270,7 +297,6 @@ function settle(message: Message, event: On<'settle'>): Decision {
       return ignored('it is not unknown')
   }
 }
-
 
 /** The message after a transition: the next version, with its answer if that makes it final. */
 export function advance(message: Message, next: State, at: Date): Message {

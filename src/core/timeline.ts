@@ -17,9 +17,17 @@ export function timelineView(message: Message, recorded: readonly RecordedEntry[
     const { id, provider, number, startedAt } = attempt
     fromRow.push({ type: 'attempt_started', at: startedAt, attemptId: id, data: { provider, number } })
     if (ended !== null)
-      fromRow.push({ type: 'attempt_ended', at: ended.endedAt, attemptId: id, data: { provider, number, outcome: ended.outcome, ...ended.evidence } })
+      fromRow.push({
+        type: 'attempt_ended',
+        at: ended.endedAt,
+        attemptId: id,
+        data: { provider, number, outcome: ended.outcome, ...ended.evidence },
+      })
   }
-  const entries = [...fromRow.map((entry) => ({ ...entry, id: derivedId(message.id, entry) })), ...recorded.flatMap(withStart)]
+  const entries = [
+    ...fromRow.map((entry) => ({ ...entry, id: derivedId(message.id, entry) })),
+    ...recorded.flatMap(withStart),
+  ]
   // Stable: what happened in the same millisecond stays in the order of the life of a message.
   const ordered = entries.toSorted((a, b) => a.at.getTime() - b.at.getTime() || order(a) - order(b))
   return {
@@ -38,8 +46,16 @@ function withStart(entry: RecordedEntry): RecordedEntry[] {
   const { startedAt, ...data } = entry.data
   if (entry.type !== 'attempt_ended' || typeof startedAt !== 'string') return [entry]
   const { provider, number } = data
-  const start = { type: 'attempt_started' as const, at: new Date(startedAt), attemptId: entry.attemptId, data: { provider, number } }
-  return [{ ...start, id: derivedId(entry.id, start) }, { ...entry, data }]
+  const start = {
+    type: 'attempt_started' as const,
+    at: new Date(startedAt),
+    attemptId: entry.attemptId,
+    data: { provider, number },
+  }
+  return [
+    { ...start, id: derivedId(entry.id, start) },
+    { ...entry, data },
+  ]
 }
 
 const firstTypes: readonly TimelineEntry['type'][] = ['claimed', 'attempt_started', 'attempt_ended']
@@ -50,5 +66,8 @@ function order({ type }: TimelineEntry): number {
 
 /** What has no row of its own has an id all the same, the same at each look. */
 function derivedId(of: string, { type, attemptId }: TimelineEntry): string {
-  return createHash('sha256').update(JSON.stringify([of, type, attemptId])).digest('hex').slice(0, 32)
+  return createHash('sha256')
+    .update(JSON.stringify([of, type, attemptId]))
+    .digest('hex')
+    .slice(0, 32)
 }

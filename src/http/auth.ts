@@ -74,6 +74,7 @@ export function requireScope(caller: Caller, scope: ApiScope): void {
 
 /** The caller of a route that needs a scope. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error(`${request.routeOptions.url ?? 'a route'} needs no scope, so it has no caller`)
+  if (request.caller === null)
+    throw new Error(`${request.routeOptions.url ?? 'a route'} needs no scope, so it has no caller`)
   return request.caller
 }

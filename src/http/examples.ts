@@ -14,11 +14,21 @@ export const requestExamples: Readonly<Record<string, { summary: string; value: 
   },
   email: {
     summary: 'An e-mail',
-    value: { channel: 'email', to: 'someone@example.com', content: { subject: 'Your order', text: 'It is on its way.' } },
+    value: {
+      channel: 'email',
+      to: 'someone@example.com',
+      content: { subject: 'Your order', text: 'It is on its way.' },
+    },
   },
   chat: {
     summary: 'A chat message, with a derived key',
-    value: { channel: 'chat', to: 'C024BE91L', content: { text: 'Deployed.' }, conversation: 'deploys', reference: 'build-4711' },
+    value: {
+      channel: 'chat',
+      to: 'C024BE91L',
+      content: { text: 'Deployed.' },
+      conversation: 'deploys',
+      reference: 'build-4711',
+    },
   },
   push: {
     summary: 'A push notification',
@@ -26,7 +36,11 @@ export const requestExamples: Readonly<Record<string, { summary: string; value: 
   },
   webhook: {
     summary: 'A webhook',
-    value: { channel: 'webhook', to: 'https://example.com/hooks', content: { type: 'order.shipped', data: { order: 42 } } },
+    value: {
+      channel: 'webhook',
+      to: 'https://example.com/hooks',
+      content: { type: 'order.shipped', data: { order: 42 } },
+    },
   },
   lostReply: {
     summary: 'The sandbox accepts, and its answer is lost: 504, unknown',
@@ -44,7 +58,13 @@ const evidence = { phase: 'answered', httpStatus: 201, detail: 'The provider acc
 const ended = { ...attempt, endedAt: at, outcome: 'accepted', evidence } as const
 
 function exampleMessage(state: State): Message {
-  const request: MessageRequest = { channel: 'sms', to: '+447700900123', content: { text: 'Your parcel is on its way' }, reference: 'order-42', conversation: 'ticket-991' }
+  const request: MessageRequest = {
+    channel: 'sms',
+    to: '+447700900123',
+    content: { text: 'Your parcel is on its way' },
+    reference: 'order-42',
+    conversation: 'ticket-991',
+  }
   const canonical = canonicalText(request)
   return {
     id: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c',
@@ -74,7 +94,14 @@ const states = {
   queued: { status: 'queued', last: null, dueAt: at },
   canceled: { status: 'canceled', last: null },
   sending: { status: 'sending', attempt },
-  unknown: { status: 'unknown', attempt: { ...ended, outcome: 'unknown', evidence: { phase: 'begun', code: 'UND_ERR_SOCKET', detail: 'The request had begun; no answer was read.' } } },
+  unknown: {
+    status: 'unknown',
+    attempt: {
+      ...ended,
+      outcome: 'unknown',
+      evidence: { phase: 'begun', code: 'UND_ERR_SOCKET', detail: 'The request had begun; no answer was read.' },
+    },
+  },
   failed: { status: 'failed', reason: 'provider_refused', last: { ...ended, outcome: 'rejected' }, resolution: null },
 } as const satisfies Record<string, State>
 
@@ -101,16 +128,29 @@ const spokenOf: Partial<Record<ProblemType, keyof typeof states>> = {
   'too-late': 'sent',
   'not-unknown': 'sent',
 }
-const sentOfExample = { sent: 'yes', queued: 'maybe', canceled: 'no', sending: 'maybe', unknown: 'maybe', failed: 'no' } as const
+const sentOfExample = {
+  sent: 'yes',
+  queued: 'maybe',
+  canceled: 'no',
+  sending: 'maybe',
+  unknown: 'maybe',
+  failed: 'no',
+} as const
 
 export function problemExamples(type: ProblemType): ProblemBody {
   const status = spokenOf[type]
   const message = status === undefined ? undefined : exampleMessage(states[status])
-  const errors = problems[type].status === 400 && type === 'invalid-request' ? { errors: [{ pointer: '/to', detail: 'is missing' }] } : {}
+  const errors =
+    problems[type].status === 400 && type === 'invalid-request'
+      ? { errors: [{ pointer: '/to', detail: 'is missing' }] }
+      : {}
   const about =
     status === undefined || message === undefined
       ? {}
-      : { sent: type === 'possible-duplicate' ? ('no' as const) : sentOfExample[status], message: messageReference(message) }
+      : {
+          sent: type === 'possible-duplicate' ? ('no' as const) : sentOfExample[status],
+          message: messageReference(message),
+        }
   const instance = message === undefined ? 'urn:uuid:0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5d' : messagePath(message)
   return problemBody(type, instance, null, { ...errors, ...about })
 }

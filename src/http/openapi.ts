@@ -21,7 +21,11 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       servers: [{ url: '/', description: 'This gateway' }],
       components: {
         securitySchemes: {
-          apiKey: { type: 'http', scheme: 'bearer', description: '`so_live_<id>_<secret>` or `so_test_…`: one account, one environment, some scopes.' },
+          apiKey: {
+            type: 'http',
+            scheme: 'bearer',
+            description: '`so_live_<id>_<secret>` or `so_test_…`: one account, one environment, some scopes.',
+          },
         },
       },
       tags: [
@@ -43,8 +47,14 @@ const headerDocs = {
   'Retry-After': { description: 'Seconds after which to ask again.', schema: { type: 'integer', minimum: 1 } },
   Location: { description: 'Where the message is.', schema: { type: 'string', format: 'uri-reference' } },
   'Idempotency-Key': { description: 'The key that this request went by, quoted.', schema: { type: 'string' } },
-  'Idempotency-Key-Source': { description: '`derived`, where the key was.', schema: { type: 'string', enum: ['derived'] } },
-  'Idempotent-Replayed': { description: '`true`: this request did not make the claim; it is told what became of the first.', schema: { type: 'string', enum: ['true'] } },
+  'Idempotency-Key-Source': {
+    description: '`derived`, where the key was.',
+    schema: { type: 'string', enum: ['derived'] },
+  },
+  'Idempotent-Replayed': {
+    description: '`true`: this request did not make the claim; it is told what became of the first.',
+    schema: { type: 'string', enum: ['true'] },
+  },
   'WWW-Authenticate': { description: 'The scheme to use.', schema: { type: 'string' } },
 } as const
 type HeaderName = keyof typeof headerDocs
@@ -60,7 +70,11 @@ interface AnswerDoc {
 }
 
 export function answers(text: string, id: string, example: unknown, ...headers: HeaderName[]): AnswerDoc {
-  return { description: text, headers: headersOf(...headers), content: { 'application/json': { schema: ref(id), examples: { example: { value: example } } } } }
+  return {
+    description: text,
+    headers: headersOf(...headers),
+    content: { 'application/json': { schema: ref(id), examples: { example: { value: example } } } },
+  }
 }
 
 export const messageAnswer = (text: string, status: 'sent' | 'queued', ...headers: HeaderName[]): AnswerDoc =>
@@ -83,7 +97,9 @@ export function problemAnswers(...types: ProblemType[]): Record<number, AnswerDo
         content: {
           'application/problem+json': {
             schema: ref('Problem'),
-            examples: Object.fromEntries(group.map((type) => [type, { summary: problemUri(type), value: problemExamples(type) }])),
+            examples: Object.fromEntries(
+              group.map((type) => [type, { summary: problemUri(type), value: problemExamples(type) }]),
+            ),
           },
         },
       },
@@ -92,7 +108,14 @@ export function problemAnswers(...types: ProblemType[]): Record<number, AnswerDo
 }
 
 /** Problems that any authenticated route may give. */
-export const everywhere = ['unauthorized', 'forbidden', 'not-found', 'internal-error', 'store-unavailable', 'overloaded'] as const satisfies ProblemType[]
+export const everywhere = [
+  'unauthorized',
+  'forbidden',
+  'not-found',
+  'internal-error',
+  'store-unavailable',
+  'overloaded',
+] as const satisfies ProblemType[]
 
 export const secured = [{ apiKey: [] }]
 

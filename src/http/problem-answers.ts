@@ -32,7 +32,8 @@ function refusalOf(error: unknown, request: FastifyRequest): Refusal {
   if (type === 'payload-too-large')
     return new Refusal(type, `A body may have ${request.routeOptions.bodyLimit ?? 0} bytes.`)
   if (type !== undefined) return new Refusal(type)
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new Refusal('invalid-request', 'The request cannot be read.')
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return new Refusal('invalid-request', 'The request cannot be read.')
   return new Refusal('internal-error')
 }
 
@@ -42,10 +43,15 @@ export function handleProblems(app: FastifyInstance): void {
     if (refusal.type === 'internal-error') {
       // The stack names places in the code; the message may repeat data, so it stays out.
       const { name, stack } = error instanceof Error ? error : { name: 'error', stack: undefined }
-      const at = stack?.split('\n').filter((line) => line.startsWith('    at ')).slice(0, 8)
+      const at = stack
+        ?.split('\n')
+        .filter((line) => line.startsWith('    at '))
+        .slice(0, 8)
       request.log.error({ error: name, at }, 'a bug')
     }
     return answerProblem(reply, refusal)
   })
-  app.setNotFoundHandler((_, reply) => answerProblem(reply, new Refusal('not-found', 'There is no such path, or it does not take this method.')))
+  app.setNotFoundHandler((_, reply) =>
+    answerProblem(reply, new Refusal('not-found', 'There is no such path, or it does not take this method.')),
+  )
 }

@@ -20,13 +20,19 @@ const nullable = <T extends TSchema>(schema: T, more: TSchemaOptions = {}) => Ty
 const yearS = 31_536_000
 
 const common = {
-  conversation: Type.Optional(line(255, { description: 'What the account groups messages by.', examples: ['ticket-991'] })),
+  conversation: Type.Optional(
+    line(255, { description: 'What the account groups messages by.', examples: ['ticket-991'] }),
+  ),
   reference: Type.Optional(
-    line(255, { description: "The caller's own id of this message, unique within the conversation.", examples: ['order-42'] }),
+    line(255, {
+      description: "The caller's own id of this message, unique within the conversation.",
+      examples: ['order-42'],
+    }),
   ),
   intent: Type.Optional(
     line(255, {
-      description: 'What the message is for: while one with the same intent is not failed or canceled, a second is refused.',
+      description:
+        'What the message is for: while one with the same intent is not failed or canceled, a second is refused.',
       examples: ['ship-notice:order-42'],
     }),
   ),
@@ -39,7 +45,11 @@ const common = {
     time('Never sent after this time; default 24 h after arrival or `sendAt`. Not together with `ttlSeconds`.'),
   ),
   ttlSeconds: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: yearS, description: 'Never sent later than this many seconds after the first arrival.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: yearS,
+      description: 'Never sent later than this many seconds after the first arrival.',
+    }),
   ),
   metadata: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
@@ -63,7 +73,10 @@ const attachment = Type.Object(
   {
     filename: line(255),
     contentType: Type.String({ pattern: '^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+$', maxLength: 255 }),
-    content: Type.String({ pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$', description: 'Base64.' }),
+    content: Type.String({
+      pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
+      description: 'Base64.',
+    }),
   },
   strict,
 )
@@ -136,7 +149,11 @@ type RequestOf<C extends Channel> = Extract<MessageRequest, { channel: C }>
 type Fits<A, B> = [A] extends [B] ? true : { mismatch: [A, B] }
 // The schemas and the core's types say the same; a difference fails to compile here.
 const fits: { [C in Channel]: Fits<Static<(typeof requestSchemas)[C]>, RequestOf<C>> } = {
-  sms: true, email: true, chat: true, push: true, webhook: true,
+  sms: true,
+  email: true,
+  chat: true,
+  push: true,
+  webhook: true,
 }
 void fits
 
@@ -209,12 +226,18 @@ export const problem = Type.Object(
     retryable: Type.Boolean({ description: 'Is it of use to repeat this very request with this very key?' }),
     sent: Type.Optional(
       Type.Enum(['yes', 'no', 'maybe'], {
-        description: 'Was or will anything be sent under this key? Only after `no` is a new key safe. Absent: the key was not looked up.',
+        description:
+          'Was or will anything be sent under this key? Only after `no` is a new key safe. Absent: the key was not looked up.',
       }),
     ),
     message: Type.Optional(messageReference),
     errors: Type.Optional(
-      Type.Array(Type.Object({ pointer: Type.String({ description: 'JSON pointer (RFC 6901).' }), detail: Type.String() }, strict)),
+      Type.Array(
+        Type.Object(
+          { pointer: Type.String({ description: 'JSON pointer (RFC 6901).' }), detail: Type.String() },
+          strict,
+        ),
+      ),
     ),
     decision: Type.Optional(resolution),
   },
@@ -222,7 +245,10 @@ export const problem = Type.Object(
 )
 
 export const list = Type.Object(
-  { data: Type.Array(Type.Ref('Message')), nextCursor: nullable(Type.String(), { description: 'For the next page; null on the last.' }) },
+  {
+    data: Type.Array(Type.Ref('Message')),
+    nextCursor: nullable(Type.String(), { description: 'For the next page; null on the last.' }),
+  },
   { $id: 'MessageList', ...strict },
 )
 
@@ -267,7 +293,9 @@ export const provider = Type.Object(
     adapter: Type.String(),
     environment: Type.Enum([...environments]),
     channels: Type.Array(Type.Enum([...channels])),
-    routes: Type.Array(Type.Enum([...channels]), { description: 'Channels whose messages go here unless they name another.' }),
+    routes: Type.Array(Type.Enum([...channels]), {
+      description: 'Channels whose messages go here unless they name another.',
+    }),
     capabilities: Type.Object(
       {
         deduplication: Type.Enum(['blind'], { description: 'blind: a lost answer is never followed by another call.' }),
@@ -314,5 +342,17 @@ export type ResolveBody = Static<typeof resolveBody>
 
 /** Everything that becomes a component of the OpenAPI document. */
 export const components: readonly TSchema[] = [
-  sms, email, chat, push, webhook, message, problem, list, timeline, keyState, voidedKey, providers, resolveBody,
+  sms,
+  email,
+  chat,
+  push,
+  webhook,
+  message,
+  problem,
+  list,
+  timeline,
+  keyState,
+  voidedKey,
+  providers,
+  resolveBody,
 ]

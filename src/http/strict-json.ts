@@ -5,7 +5,9 @@
  * J1. Refused: duplicate members, `__proto__`, numbers that are not exact (integers beyond 2^53, overflow), lone
  *     surrogates, U+0000, nesting deeper than 64, bytes that are not UTF-8.
  */
-export type StrictJson = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly pointer: string; readonly detail: string }
+export type StrictJson =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly pointer: string; readonly detail: string }
 
 const maxDepth = 64
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -27,7 +29,8 @@ export function parseStrictJson(bytes: Uint8Array): StrictJson {
   const found = fault(value, '', 0, seen)
   if (found !== null) return { ok: false, ...found }
   // A member that came twice is in the text twice and in the value once.
-  if (seen.members !== countMembers(text)) return { ok: false, pointer: '', detail: 'A member name stands twice in one object.' }
+  if (seen.members !== countMembers(text))
+    return { ok: false, pointer: '', detail: 'A member name stands twice in one object.' }
   return { ok: true, value }
 }
 
@@ -52,7 +55,12 @@ function fault(value: unknown, pointer: string, depth: number, seen: { members: 
   }
 }
 
-function memberFault(value: Record<string, unknown>, pointer: string, depth: number, seen: { members: number }): Fault | null {
+function memberFault(
+  value: Record<string, unknown>,
+  pointer: string,
+  depth: number,
+  seen: { members: number },
+): Fault | null {
   const isArray = Array.isArray(value)
   for (const [name, member] of Object.entries(value)) {
     const path = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`

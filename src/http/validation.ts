@@ -11,7 +11,14 @@ import { Refusal } from '../operations/refusal.ts'
 import { components, requestSchemas } from './schemas.ts'
 
 function validator(coerceTypes: boolean): Ajv2020 {
-  const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: false, coerceTypes, useDefaults: coerceTypes, removeAdditional: false })
+  const ajv = new Ajv2020({
+    strict: true,
+    strictTypes: false,
+    allErrors: false,
+    coerceTypes,
+    useDefaults: coerceTypes,
+    removeAdditional: false,
+  })
   addFormats.default(ajv, ['date-time', 'email', 'uri', 'uri-reference'])
   const calendar = ajv.formats['date-time'] as { validate: (text: string) => boolean }
   // RFC 3339 as we print it: upper case, seconds below 60, and a time that JavaScript reads as the same.
@@ -59,7 +66,8 @@ export function invalid(pointer: string, detail: string): Refusal {
 function errorOf(error: ErrorObject | undefined): [string, string] {
   if (error === undefined) return ['', 'is not valid']
   const { instancePath, keyword, params } = error as ErrorObject<string, Record<string, unknown>>
-  const member = (name: unknown): string => `${instancePath}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+  const member = (name: unknown): string =>
+    `${instancePath}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (keyword) {
     case 'required':
       return [member(params['missingProperty']), 'is missing']
@@ -72,7 +80,12 @@ function errorOf(error: ErrorObject | undefined): [string, string] {
     case 'pattern':
       return [instancePath, `must match ${String(params['pattern'])}`]
     case 'format':
-      return [instancePath, params['format'] === 'date-time' ? 'must be an RFC 3339 time with an offset' : `must be a valid ${String(params['format'])}`]
+      return [
+        instancePath,
+        params['format'] === 'date-time'
+          ? 'must be an RFC 3339 time with an offset'
+          : `must be a valid ${String(params['format'])}`,
+      ]
     default:
       return [instancePath, error.message ?? 'is not valid']
   }

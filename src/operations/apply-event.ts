@@ -25,7 +25,12 @@ export interface ApplyOptions {
 }
 
 /** @throws StoreUnavailable: it may or may not have been written */
-export async function applyEvent(deps: Deps, found: Message, event: Event, options: ApplyOptions = {}): Promise<Applied> {
+export async function applyEvent(
+  deps: Deps,
+  found: Message,
+  event: Event,
+  options: ApplyOptions = {},
+): Promise<Applied> {
   let message = found
   for (let tries = 0; tries < maxTries; tries++) {
     const decision = decide(message, event)

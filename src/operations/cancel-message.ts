@@ -13,5 +13,8 @@ export async function cancelMessage(deps: Deps, scope: Scope, id: string, apiKey
   const { message } = await applyEvent(deps, found, { type: 'cancel', apiKey, at: deps.clock.now() })
   const { status } = message.state
   if (status === 'canceled') return message
-  throw new Refusal('too-late', `The message is ${status}.`, { sent: sentOf(status), message: messageReference(message) })
+  throw new Refusal('too-late', `The message is ${status}.`, {
+    sent: sentOf(status),
+    message: messageReference(message),
+  })
 }

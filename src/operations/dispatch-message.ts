@@ -28,7 +28,12 @@ export interface Lease {
 export const leaseMsFor = (deps: Deps, provider: Provider): number => provider.callMs + deps.leaseMarginMs
 
 /** Begins an attempt of a message that waits, and makes the call. @returns the message as it is afterwards */
-export async function dispatchMessage(deps: Deps, message: Message, provider: Provider, release: Release): Promise<Message> {
+export async function dispatchMessage(
+  deps: Deps,
+  message: Message,
+  provider: Provider,
+  release: Release,
+): Promise<Message> {
   const since = deps.clock.mark()
   const ms = leaseMsFor(deps, provider)
   const attempt: Attempt = {
@@ -92,7 +97,10 @@ function afterBug(deps: Deps, message: Message, error: unknown): Outcome {
 function noteCredentials(deps: Deps, provider: Provider, outcome: Outcome): void {
   if (outcome.kind === 'not_sent' && outcome.reason === 'credentials') {
     deps.slots.stop(provider.name)
-    deps.log.error({ provider: provider.name, code: outcome.evidence.code }, 'provider refuses our credentials: stopped')
+    deps.log.error(
+      { provider: provider.name, code: outcome.evidence.code },
+      'provider refuses our credentials: stopped',
+    )
   } else if (outcome.evidence.phase === 'answered') deps.slots.resume(provider.name)
 }
 

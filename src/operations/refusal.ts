@@ -8,7 +8,12 @@ export class Refusal extends Error {
   readonly extras: ProblemExtras
   readonly retryAfterS: number | null
 
-  constructor(type: ProblemType, detail: string | null = null, extras: ProblemExtras = {}, retryAfterS: number | null = null) {
+  constructor(
+    type: ProblemType,
+    detail: string | null = null,
+    extras: ProblemExtras = {},
+    retryAfterS: number | null = null,
+  ) {
     super(type)
     this.name = 'Refusal'
     this.type = type

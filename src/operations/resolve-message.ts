@@ -21,7 +21,13 @@ export interface Verdict {
 }
 
 /** @throws Refusal */
-export async function resolveMessage(deps: Deps, scope: Scope, id: string, verdict: Verdict, apiKey: string): Promise<Message> {
+export async function resolveMessage(
+  deps: Deps,
+  scope: Scope,
+  id: string,
+  verdict: Verdict,
+  apiKey: string,
+): Promise<Message> {
   const found = await getMessage(deps, scope, id)
   const attemptId = uuidFromId('attempt', verdict.attempt) ?? ''
   if (attemptOf(found.state)?.id !== attemptId)

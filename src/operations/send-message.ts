@@ -7,7 +7,13 @@
  * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503.
  */
 import { answerFor, type Answer } from '../core/answer.ts'
-import { canonicalText, differingPaths, fingerprintMatches, fingerprintOf, fingerprintText } from '../core/fingerprint.ts'
+import {
+  canonicalText,
+  differingPaths,
+  fingerprintMatches,
+  fingerprintOf,
+  fingerprintText,
+} from '../core/fingerprint.ts'
 import { derivedKey, isDerived, isTimestamp, type KeyHeader, type Scope } from '../core/idempotency.ts'
 import { idFromUuid } from '../core/ids.ts'
 import type { MessageRequest } from '../core/message-content.ts'
@@ -140,7 +146,9 @@ function planNew(deps: Deps, { request, scope, keyHeader }: SendRequest, names: 
     refuse('invalid-request', detail, { sent: 'no', errors: [{ pointer, detail }] })
   const now = deps.clock.now()
   if (keyHeader.kind === 'key' && isDerived(keyHeader.key))
-    return refuse('idempotency-key-invalid', 'No message has this derived key, and a new one is never claimed by it.', { sent: 'no' })
+    return refuse('idempotency-key-invalid', 'No message has this derived key, and a new one is never claimed by it.', {
+      sent: 'no',
+    })
   if (isTimestamp(names[0], now.getTime())) return refuse('idempotency-key-timestamp', null, { sent: 'no' })
   const times = timesOf(request, now)
   const wrong = timesRefusal(times, now)
@@ -167,13 +175,7 @@ function whyNoProvider({ provider, channel }: MessageRequest, { environment }: S
 
 const maxClaims = 5
 
-async function claim(
-  deps: Deps,
-  asked: SendRequest,
-  names: Names,
-  canonical: string,
-  plan: Plan,
-): Promise<Known> {
+async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: string, plan: Plan): Promise<Known> {
   const { provider, times } = plan
   const release = asked.async || times.sendAt !== null ? null : deps.slots.tryTake(provider)
   const since = deps.clock.mark()
@@ -186,7 +188,12 @@ async function claim(
     for (let tries = 0; tries < maxClaims; tries++) {
       const result = await deps.store.claimMessage(toClaim).catch(inDoubt)
       const found = result.kind === 'claimed' ? undefined : await deps.store.findKey(asked.scope, names)
-      const ours = result.kind === 'claimed' ? result.message : found?.kind === 'message' && found.message.id === message.id ? found.message : undefined
+      const ours =
+        result.kind === 'claimed'
+          ? result.message
+          : found?.kind === 'message' && found.message.id === message.id
+            ? found.message
+            : undefined
       if (ours !== undefined) {
         deps.metrics.claims.inc({ result: 'claimed' })
         if (release !== null && leaseMs !== null && ours.state.status === 'sending') {
@@ -201,7 +208,8 @@ async function claim(
       }
       if (result.kind === 'intent_taken') {
         const first = await deps.store.findByIntent(asked.scope, asked.request.intent ?? '')
-        if (first !== undefined) throw new Refusal('possible-duplicate', null, { sent: 'no', message: messageReference(first) })
+        if (first !== undefined)
+          throw new Refusal('possible-duplicate', null, { sent: 'no', message: messageReference(first) })
       }
     }
     throw new Refusal('in-progress', null, { sent: 'maybe' }, 1)

@@ -59,7 +59,8 @@ export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters
   const poll = async (): Promise<void> => {
     const known = new Map<string, number>()
     for (const [id, waiters] of waiting)
-      for (const { latest } of waiters) if (!calls.has(id)) known.set(id, Math.min(known.get(id) ?? Infinity, latest.version))
+      for (const { latest } of waiters)
+        if (!calls.has(id)) known.set(id, Math.min(known.get(id) ?? Infinity, latest.version))
     if (known.size === 0) return
     const versions = await store.findVersions([...known.keys()])
     const changed = [...known].filter(([id, version]) => (versions.get(id) ?? 0) > version).map(([id]) => id)

@@ -14,7 +14,15 @@
 import { Socket } from 'node:net'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import type { Evidence, Outcome } from '../core/outcome.ts'
-import type { AnswerRules, CallSettings, Capabilities, CodeRule, HttpAnswer, RenderedRequest, WriteGate } from './provider.ts'
+import type {
+  AnswerRules,
+  CallSettings,
+  Capabilities,
+  CodeRule,
+  HttpAnswer,
+  RenderedRequest,
+  WriteGate,
+} from './provider.ts'
 
 export type CallResult =
   | { readonly phase: 'not_begun'; readonly code: string }
@@ -76,7 +84,13 @@ export function callProvider(
       clearTimeout(timer)
       if (status !== undefined) {
         const body = Buffer.concat(chunks).toString('utf8')
-        const answer = { status, headers, body, complete, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) }
+        const answer = {
+          status,
+          headers,
+          body,
+          complete,
+          retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),
+        }
         resolve({ phase: 'answered', answer, code })
       } else resolve({ phase: call.begun ? 'begun' : 'not_begun', code: code ?? 'no answer' })
     }
@@ -89,7 +103,13 @@ export function callProvider(
 
     try {
       agent.dispatch(
-        { origin: request.origin, path: request.path, method: request.method, headers: request.headers, body: request.body },
+        {
+          origin: request.origin,
+          path: request.path,
+          method: request.method,
+          headers: request.headers,
+          body: request.body,
+        },
         {
           onRequestStart(started) {
             controller = started
@@ -176,11 +196,16 @@ function judgeAnswer(
     if (providerMessageId !== null)
       return { kind: 'accepted', providerMessageId, evidence: evidence('The provider accepted the message.') }
     if (acceptance === 'status')
-      return { kind: 'accepted', providerMessageId: null, evidence: evidence('Accepted by its status line; the body was not readable.') }
+      return {
+        kind: 'accepted',
+        providerMessageId: null,
+        evidence: evidence('Accepted by its status line; the body was not readable.'),
+      }
     return { kind: 'unknown', evidence: evidence('A success without its documented body proves nothing.') }
   }
   const code = rules.errorCodeOf(body, status)
-  if (code === null) return { kind: 'unknown', evidence: evidence("Not the provider's own error body: it may come from in between.") }
+  if (code === null)
+    return { kind: 'unknown', evidence: evidence("Not the provider's own error body: it may come from in between.") }
   const listed = Object.hasOwn(rules.codes, code) ? rules.codes[code] : undefined
   const rule = listed?.statuses.includes(status) === true ? listed : undefined
   const told = evidence(rule?.wording ?? 'A code that the adapter does not know under this status.', {

@@ -37,7 +37,17 @@ export function checkProvider(given: Readonly<Record<string, unknown>>): Provide
   }
 }
 
-function mistakeOf({ instancePath, keyword, params, message }: { instancePath: string; keyword: string; params: unknown; message?: string }): string {
+function mistakeOf({
+  instancePath,
+  keyword,
+  params,
+  message,
+}: {
+  instancePath: string
+  keyword: string
+  params: unknown
+  message?: string
+}): string {
   const path = instancePath.replaceAll('/', '.')
   const { missingProperty, additionalProperty } = params as Record<string, string | undefined>
   if (keyword === 'required') return `${path}.${missingProperty}: is missing`
@@ -84,7 +94,14 @@ export function createProviders(
   routes: ReadonlyMap<Channel, string>,
   sandboxUrl: string,
 ): ProviderSet {
-  const defaults: SandboxSettings = { baseUrl: sandboxUrl, connectTimeoutMs: 1000, answerTimeoutMs: 5000, concurrency: 64, providerName: sandboxProviderName, refusedUrl: 'http://127.0.0.1:1' }
+  const defaults: SandboxSettings = {
+    baseUrl: sandboxUrl,
+    connectTimeoutMs: 1000,
+    answerTimeoutMs: 5000,
+    concurrency: 64,
+    providerName: sandboxProviderName,
+    refusedUrl: 'http://127.0.0.1:1',
+  }
   const all = [
     ...[...configured].map(([name, { create }]) => create(name)),
     httpProvider(sandboxProviderName, 'test', sandbox, defaults),
@@ -94,7 +111,8 @@ export function createProviders(
     all.find((provider) => provider.name === name && provider.environment === environment)
   return {
     find,
-    routed: (channel, environment) => find((environment === 'live' ? routes : testRoutes).get(channel) ?? '', environment),
+    routed: (channel, environment) =>
+      find((environment === 'live' ? routes : testRoutes).get(channel) ?? '', environment),
     all: () => all,
     close: async () => {
       await Promise.all(all.map(async (provider) => provider.close()))

@@ -31,10 +31,28 @@ export type ClaimResult =
 
 /** Columns of `messages` that come from the claim as they are, with their types. */
 const columns = {
-  id: 'uuid', account_id: 'text', environment: 'text', idempotency_key: 'text', request: 'text', fingerprint_version: 'smallint',
-  metadata: 'text', channel: 'text', recipient: 'text', conversation: 'text', reference: 'text', intent: 'text', provider: 'text',
-  traceparent: 'text', send_at: 'timestamptz', not_after: 'timestamptz', version: 'integer', status: 'text', attempts: 'smallint',
-  attempt_id: 'uuid', attempt_provider: 'text', attempt_started_at: 'timestamptz',
+  id: 'uuid',
+  account_id: 'text',
+  environment: 'text',
+  idempotency_key: 'text',
+  request: 'text',
+  fingerprint_version: 'smallint',
+  metadata: 'text',
+  channel: 'text',
+  recipient: 'text',
+  conversation: 'text',
+  reference: 'text',
+  intent: 'text',
+  provider: 'text',
+  traceparent: 'text',
+  send_at: 'timestamptz',
+  not_after: 'timestamptz',
+  version: 'integer',
+  status: 'text',
+  attempts: 'smallint',
+  attempt_id: 'uuid',
+  attempt_provider: 'text',
+  attempt_started_at: 'timestamptz',
 } as const
 /** What the statement makes other columns of. */
 const extras = { fingerprint: 'text', second_key: 'text', lease_ms: 'float8' } as const
@@ -66,7 +84,8 @@ const claim: Statement = {
     FROM won RETURNING id, created_at AS "createdAt"`,
 }
 
-const orderOf = (row: ClaimRow): string => `${String(row.account_id)} ${String(row.environment)} ${String(row.idempotency_key)}`
+const orderOf = (row: ClaimRow): string =>
+  `${String(row.account_id)} ${String(row.environment)} ${String(row.idempotency_key)}`
 
 function rowOf({ message, fingerprintVersion, secondKey, leaseMs }: Claim): ClaimRow {
   const { request } = message
@@ -109,7 +128,9 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
     const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
     return claims.map(({ message }) => {
       const createdAt = times.get(message.id)
-      return createdAt === undefined ? { kind: 'key_taken' } : { kind: 'claimed', message: asClaimed(message, createdAt) }
+      return createdAt === undefined
+        ? { kind: 'key_taken' }
+        : { kind: 'claimed', message: asClaimed(message, createdAt) }
     })
   })
   return async (asked) => {
@@ -131,5 +152,10 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
 /** What was inserted, with the times that the data base gave it. */
 function asClaimed(message: Message, createdAt: Date): Message {
   const { state } = message
-  return { ...message, createdAt, updatedAt: createdAt, state: state.status === 'queued' ? { ...state, dueAt: createdAt } : state }
+  return {
+    ...message,
+    createdAt,
+    updatedAt: createdAt,
+    state: state.status === 'queued' ? { ...state, dueAt: createdAt } : state,
+  }
 }

@@ -47,7 +47,9 @@ export function asStoreError(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const { syscall } = error as NodeJS.ErrnoException
   const neverConnected =
-    syscall === 'connect' || syscall === 'getaddrinfo' || error.message.startsWith('timeout exceeded when trying to connect')
+    syscall === 'connect' ||
+    syscall === 'getaddrinfo' ||
+    error.message.startsWith('timeout exceeded when trying to connect')
   if (neverConnected) return new StoreUnavailable('absent', error)
   return isConnectionTrouble(error) ? new StoreUnavailable('doubtful', error) : error
 }

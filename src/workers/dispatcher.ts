@@ -22,7 +22,9 @@ export interface DispatcherPass {
 }
 
 export async function runOnce(deps: Deps): Promise<DispatcherPass> {
-  const free = deps.providers.all().reduce((sum, { concurrency, name }) => sum + concurrency - deps.slots.inUse(name), 0)
+  const free = deps.providers
+    .all()
+    .reduce((sum, { concurrency, name }) => sum + concurrency - deps.slots.inUse(name), 0)
   const messages = free > 0 ? await deps.store.takeDueDispatches(Math.min(batch, free)) : []
   const work = messages.map(async (message) =>
     handle(deps, message).catch((error: unknown) => {

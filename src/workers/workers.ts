@@ -24,7 +24,11 @@ export interface Workers {
   stop(): Promise<void>
 }
 
-export function startWorkers(deps: Deps, clock: DatabaseClock, { role, sweepMs, retentionDays }: WorkersOptions): Workers {
+export function startWorkers(
+  deps: Deps,
+  clock: DatabaseClock,
+  { role, sweepMs, retentionDays }: WorkersOptions,
+): Workers {
   const with_ = { clock, log: deps.log }
   const keepTime = startLoop(with_, 'clock', clockEveryMs, async () => {
     await clock.synchronise().catch((error: unknown) => {

@@ -26,7 +26,10 @@ export async function docsPages(app: FastifyInstance): Promise<void> {
 const html = (reply: FastifyReply, body: string): FastifyReply =>
   reply
     .type('text/html; charset=utf-8')
-    .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
+    .header(
+      'content-security-policy',
+      "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+    )
     .send(body)
 
 const isProblemType = (type: string): type is ProblemType => Object.hasOwn(problems, type)
@@ -39,8 +42,14 @@ function problemPage(type: ProblemType): string {
 
 const problemList = (): string =>
   `<table><thead><tr><th>Problem</th><th>Status</th><th>What to do</th></tr></thead><tbody>${problemTypes
-    .map((type) => `<tr><td><a href="/problems/${type}"><code>${type}</code></a></td><td>${problems[type].status}</td><td>${escape(problems[type].advice)}</td></tr>`)
+    .map(
+      (type) =>
+        `<tr><td><a href="/problems/${type}"><code>${type}</code></a></td><td>${problems[type].status}</td><td>${escape(problems[type].advice)}</td></tr>`,
+    )
     .join('')}</tbody></table>`
 
 const escape = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll(/`([^`]*)`/g, '<code>$1</code>')
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll(/`([^`]*)`/g, '<code>$1</code>')

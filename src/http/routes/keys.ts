@@ -13,7 +13,10 @@ import { callerOf } from '../auth.ts'
 import { keyExample } from '../examples.ts'
 import { answers, everywhere, problemAnswers, secured } from '../openapi.ts'
 
-const keyParams = Type.Object({ key: Type.String({ description: 'The key, without quotes, percent-encoded.' }) }, { additionalProperties: false })
+const keyParams = Type.Object(
+  { key: Type.String({ description: 'The key, without quotes, percent-encoded.' }) },
+  { additionalProperties: false },
+)
 interface KeyParams {
   readonly key: string
 }
@@ -25,7 +28,8 @@ export function keyRoutes(app: FastifyInstance, deps: Deps): void {
       operationId: 'getIdempotencyKey',
       tags: ['idempotency keys'],
       summary: 'Did my send go out?',
-      description: 'What stands behind a key. No side effect. 404: never seen, but a request on its way may yet arrive.',
+      description:
+        'What stands behind a key. No side effect. 404: never seen, but a request on its way may yet arrive.',
       security: secured,
       params: keyParams,
       response: {
@@ -47,11 +51,15 @@ export function keyRoutes(app: FastifyInstance, deps: Deps): void {
       operationId: 'voidKey',
       tags: ['idempotency keys'],
       summary: 'Make sure that a key never sends',
-      description: 'Inserts a tombstone under the constraint that claims use: a request under this key, on its way or later, sends nothing.',
+      description:
+        'Inserts a tombstone under the constraint that claims use: a request under this key, on its way or later, sends nothing.',
       security: secured,
       params: keyParams,
       response: {
-        200: answers('Nothing was and nothing will be sent under this key.', 'VoidedKey', { key: 'order-42-shipped', sent: 'no' }),
+        200: answers('Nothing was and nothing will be sent under this key.', 'VoidedKey', {
+          key: 'order-42-shipped',
+          sent: 'no',
+        }),
         ...problemAnswers('idempotency-key-invalid', 'key-taken', 'in-progress', ...everywhere),
       },
     },
@@ -75,7 +83,10 @@ function stateOf(found: FoundKey) {
     case 'void':
       return { sent: 'no', message: null }
     case 'erased':
-      return { sent: sentOf(found.lastStatus), message: { id: idFromUuid('message', found.messageId), status: found.lastStatus } }
+      return {
+        sent: sentOf(found.lastStatus),
+        message: { id: idFromUuid('message', found.messageId), status: found.lastStatus },
+      }
     case 'message':
       return { sent: sentOf(found.message.state.status), message: messageView(found.message) }
   }

@@ -15,6 +15,7 @@ import { sendMessage, type SendReply } from '../../operations/send-message.ts'
 import { callerOf } from '../auth.ts'
 import { messageExample, requestExamples, timelineExample } from '../examples.ts'
 import { answers, everywhere, messageAnswer, problemAnswers, ref, secured } from '../openapi.ts'
+import { headerLines } from '../header-lines.ts'
 import { preferencesOf } from '../prefer.ts'
 import { listQuery, messageId, type ListQuery, type ResolveBody } from '../schemas.ts'
 import { invalid, sendCompiler } from '../validation.ts'
@@ -38,25 +39,76 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       headers: {
         type: 'object',
         properties: {
-          'Idempotency-Key': { type: 'string', description: "The caller's name for the event, 1 to 255 bytes, bare or quoted. Without it, `conversation` and `reference` must be given.", examples: ['order-42-shipped'] },
-          Prefer: { type: 'string', description: '`wait=N`: seconds to wait for the outcome (default 15, at most 60). `respond-async`: answer 202 at once.', examples: ['wait=10'] },
-          traceparent: { type: 'string', description: 'W3C trace context, passed on to the sandbox and to providers of your own.' },
+          'Idempotency-Key': {
+            type: 'string',
+            description:
+              "The caller's name for the event, 1 to 255 bytes, bare or quoted. Without it, `conversation` and `reference` must be given.",
+            examples: ['order-42-shipped'],
+          },
+          Prefer: {
+            type: 'string',
+            description:
+              '`wait=N`: seconds to wait for the outcome (default 15, at most 60). `respond-async`: answer 202 at once.',
+            examples: ['wait=10'],
+          },
+          traceparent: {
+            type: 'string',
+            description: 'W3C trace context, passed on to the sandbox and to providers of your own.',
+          },
         },
       },
       body: {
         type: 'object',
         required: ['channel'],
-        discriminator: { propertyName: 'channel', mapping: Object.fromEntries(['Sms', 'Email', 'Chat', 'Push', 'Webhook'].map((name) => [name.toLowerCase(), `#/components/schemas/${name}Request`])) },
+        discriminator: {
+          propertyName: 'channel',
+          mapping: Object.fromEntries(
+            ['Sms', 'Email', 'Chat', 'Push', 'Webhook'].map((name) => [
+              name.toLowerCase(),
+              `#/components/schemas/${name}Request`,
+            ]),
+          ),
+        },
         oneOf: ['SmsRequest', 'EmailRequest', 'ChatRequest', 'PushRequest', 'WebhookRequest'].map(ref),
         'x-examples': requestExamples,
       },
       response: {
-        201: messageAnswer('The provider accepted the message.', 'sent', 'Location', 'Idempotency-Key', 'Idempotency-Key-Source', 'Idempotent-Replayed'),
-        202: messageAnswer('The message is scheduled, queued or being sent.', 'queued', 'Location', 'Retry-After', 'Idempotency-Key', 'Idempotency-Key-Source', 'Idempotent-Replayed'),
+        201: messageAnswer(
+          'The provider accepted the message.',
+          'sent',
+          'Location',
+          'Idempotency-Key',
+          'Idempotency-Key-Source',
+          'Idempotent-Replayed',
+        ),
+        202: messageAnswer(
+          'The message is scheduled, queued or being sent.',
+          'queued',
+          'Location',
+          'Retry-After',
+          'Idempotency-Key',
+          'Idempotency-Key-Source',
+          'Idempotent-Replayed',
+        ),
         ...problemAnswers(
-          'invalid-request', 'idempotency-key-required', 'idempotency-key-invalid', 'idempotency-key-timestamp', 'unsupported-precondition',
-          'in-progress', 'key-void', 'result-expired', 'message-canceled', 'possible-duplicate', 'payload-too-large', 'unsupported-media-type',
-          'idempotency-key-reused', 'no-provider', 'message-rejected', 'message-expired', 'shutting-down', 'outcome-unknown',
+          'invalid-request',
+          'idempotency-key-required',
+          'idempotency-key-invalid',
+          'idempotency-key-timestamp',
+          'unsupported-precondition',
+          'in-progress',
+          'key-void',
+          'result-expired',
+          'message-canceled',
+          'possible-duplicate',
+          'payload-too-large',
+          'unsupported-media-type',
+          'idempotency-key-reused',
+          'no-provider',
+          'message-rejected',
+          'message-expired',
+          'shutting-down',
+          'outcome-unknown',
           ...everywhere,
         ),
       },
@@ -64,10 +116,10 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
     handler: async (request, reply) => {
       const caller = callerOf(request)
       if (request.headers['if-match'] !== undefined) throw new Refusal('unsupported-precondition')
-      const { waitMs, async } = preferencesOf(request.raw.headersDistinct['prefer'])
+      const { waitMs, async } = preferencesOf(headerLines(request.raw, 'prefer'))
       const sent = await sendMessage(deps, {
         scope: caller,
-        keyHeader: keyFromHeader(request.raw.headersDistinct['idempotency-key']),
+        keyHeader: keyFromHeader(headerLines(request.raw, 'idempotency-key')),
         request: request.body,
         waitMs,
         async,
@@ -133,7 +185,10 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       description: 'Claimed, attempts with what they showed, decisions: with who and when.',
       security: secured,
       params: idParams,
-      response: { 200: answers('The time line, oldest first.', 'Timeline', timelineExample), ...problemAnswers('invalid-request', ...everywhere) },
+      response: {
+        200: answers('The time line, oldest first.', 'Timeline', timelineExample),
+        ...problemAnswers('invalid-request', ...everywhere),
+      },
     },
     handler: async (request) => {
       const message = await getMessage(deps, callerOf(request), request.params.id)
@@ -173,7 +228,14 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       body: ref('Resolution'),
       response: {
         200: messageAnswer('It is settled.', 'sent'),
-        ...problemAnswers('invalid-request', 'already-decided', 'not-unknown', 'payload-too-large', 'unsupported-media-type', ...everywhere),
+        ...problemAnswers(
+          'invalid-request',
+          'already-decided',
+          'not-unknown',
+          'payload-too-large',
+          'unsupported-media-type',
+          ...everywhere,
+        ),
       },
     },
     handler: async (request) => {

@@ -5,7 +5,15 @@ import { Refusal } from '../../operations/refusal.ts'
 import { problemAnswers } from '../openapi.ts'
 
 const plain = (description: string, type: string, example: unknown) => ({
-  200: { description, content: { [type]: { schema: { type: typeof example === 'string' ? 'string' : 'object' }, examples: { example: { value: example } } } } },
+  200: {
+    description,
+    content: {
+      [type]: {
+        schema: { type: typeof example === 'string' ? 'string' : 'object' },
+        examples: { example: { value: example } },
+      },
+    },
+  },
 })
 
 export interface Readiness {
@@ -16,7 +24,9 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
   const { metrics, store } = deps
   app.get('/livez', {
     schema: {
-      operationId: 'getLiveness', tags: ['operating'], summary: 'Is the process alive?',
+      operationId: 'getLiveness',
+      tags: ['operating'],
+      summary: 'Is the process alive?',
       response: plain('It is.', 'application/json', { status: 'alive' }),
     },
     handler: () => ({ status: 'alive' }),
@@ -24,9 +34,14 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
 
   app.get('/readyz', {
     schema: {
-      operationId: 'getReadiness', tags: ['operating'], summary: 'Can it take requests?',
+      operationId: 'getReadiness',
+      tags: ['operating'],
+      summary: 'Can it take requests?',
       description: 'The data base answers and is migrated, and the gateway is not shutting down.',
-      response: { ...plain('It can.', 'application/json', { status: 'ready' }), ...problemAnswers('store-unavailable', 'shutting-down') },
+      response: {
+        ...plain('It can.', 'application/json', { status: 'ready' }),
+        ...problemAnswers('store-unavailable', 'shutting-down'),
+      },
     },
     handler: async () => {
       if (readiness.draining()) throw new Refusal('shutting-down', null, {}, 5)
@@ -43,13 +58,16 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
 
   app.get('/metrics', {
     schema: {
-      operationId: 'getMetrics', tags: ['operating'], summary: 'Metrics for Prometheus',
+      operationId: 'getMetrics',
+      tags: ['operating'],
+      summary: 'Metrics for Prometheus',
       response: plain('In the text format of Prometheus.', 'text/plain', '# HELP sendonce_claims_total …'),
     },
     handler: async (_, reply) => {
       metrics.inFlight.set(deps.inFlight.count())
       metrics.waiting.set(deps.waiters.count())
-      for (const { name } of deps.providers.all()) metrics.providerStopped.set({ provider: name }, deps.slots.isStopped(name) ? 1 : 0)
+      for (const { name } of deps.providers.all())
+        metrics.providerStopped.set({ provider: name }, deps.slots.isStopped(name) ? 1 : 0)
       await store.countDueWork().then(
         (waiting) => {
           metrics.storeUp.set(1)
@@ -63,7 +81,9 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
 
   app.get('/openapi.json', {
     schema: {
-      operationId: 'getOpenApi', tags: ['operating'], summary: 'This description',
+      operationId: 'getOpenApi',
+      tags: ['operating'],
+      summary: 'This description',
       response: plain('OpenAPI 3.1.', 'application/json', { openapi: '3.1.0' }),
     },
     handler: () => app.swagger(),

@@ -8,8 +8,15 @@ import { answers, problemAnswers, secured } from '../openapi.ts'
 const example = {
   data: [
     {
-      name: 'sandbox-blind', adapter: 'sandbox', environment: 'test', channels: ['sms'], routes: ['sms'],
-      capabilities: { deduplication: 'blind', acceptance: 'status' }, state: 'ready', callsInFlight: 0, concurrency: 64,
+      name: 'sandbox-blind',
+      adapter: 'sandbox',
+      environment: 'test',
+      channels: ['sms'],
+      routes: ['sms'],
+      capabilities: { deduplication: 'blind', acceptance: 'status' },
+      state: 'ready',
+      callsInFlight: 0,
+      concurrency: 64,
     },
   ],
 }
@@ -23,7 +30,10 @@ export function providerRoutes(app: FastifyInstance, deps: Deps): void {
       summary: 'The providers of this environment',
       description: 'What each can do about duplicates, and whether this gateway may call it now.',
       security: secured,
-      response: { 200: answers('The providers.', 'ProviderList', example), ...problemAnswers('unauthorized', 'forbidden', 'internal-error', 'store-unavailable') },
+      response: {
+        200: answers('The providers.', 'ProviderList', example),
+        ...problemAnswers('unauthorized', 'forbidden', 'internal-error', 'store-unavailable'),
+      },
     },
     handler: (request) => ({ data: providersOf(deps, callerOf(request).environment) }),
   })

@@ -1,0 +1,10 @@
+/** A header's lines as they came: Node joins repeated ones with commas, and a list is not the same as a key. */
+import type { IncomingMessage } from 'node:http'
+
+/** @param name in lower case. @returns undefined if the header did not come */
+export function headerLines({ rawHeaders }: IncomingMessage, name: string): string[] | undefined {
+  const lines: string[] = []
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+    if (rawHeaders[i]?.toLowerCase() === name) lines.push(rawHeaders[i + 1] ?? '')
+  return lines.length === 0 ? undefined : lines
+}
