@@ -1,4 +1,5 @@
 /** The HTTP application: Fastify with its limits, the order of checks, the routes and the docs. Reads no environment, does not listen. */
+import { STATUS_CODES } from 'node:http'
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
@@ -11,7 +12,7 @@ import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
 import { providerRoutes } from './http/routes/providers.ts'
 import { parseStrictJson } from './http/strict-json.ts'
 import { invalid, validatorCompiler } from './http/validation.ts'
-import { problemBody } from './core/problems.ts'
+import { problemBody, type ProblemType } from './core/problems.ts'
 import { problemType } from './core/answer.ts'
 import { Refusal } from './operations/refusal.ts'
 
@@ -26,6 +27,11 @@ export interface AppOptions {
 /** Milliseconds; against clients that are slow on purpose. A request's own wait for an outcome is not part of them. */
 const times = { headers: 10_000, request: 30_000, keepAlive: 72_000 }
 const maxConnections = 10_000
+/** Node's codes for what is no request. */
+const clientErrors: Readonly<Record<string, ProblemType>> = {
+  HPE_HEADER_OVERFLOW: 'header-too-large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
+}
 
 export interface App {
   readonly fastify: FastifyInstance
@@ -48,16 +54,23 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
     http: { maxHeaderSize: 16_384, headersTimeout: times.headers },
     frameworkErrors: (_, request, reply) => {
       reply.header('x-request-id', request.id)
-      return answerProblem(reply, new Refusal('not-found', 'The path cannot be read.'))
+      answerProblem(reply, new Refusal('not-found', 'The path cannot be read.'))
     },
     clientErrorHandler(error, socket) {
       // Not even a request: a raw answer is all there can be.
       if (error.code === 'ECONNRESET' || socket.destroyed) return
-      const type = error.code === 'HPE_HEADER_OVERFLOW' ? 'header-too-large' : 'invalid-request'
-      const body = JSON.stringify(problemBody(type, occurrence(deps.newUuid()), 'The request cannot be read.'))
-      const reason = type === 'header-too-large' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+      const type = clientErrors[error.code ?? ''] ?? 'invalid-request'
+      const problem = problemBody(type, occurrence(deps.newUuid()), 'The request cannot be read.')
+      const body = JSON.stringify(problem)
       socket.end(
-        `HTTP/1.1 ${reason}\r\nContent-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+        [
+          `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+          `Content-Type: ${problemType}`,
+          `Content-Length: ${Buffer.byteLength(body)}`,
+          'Connection: close',
+          '',
+          body,
+        ].join('\r\n'),
       )
     },
   })

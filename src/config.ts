@@ -220,7 +220,7 @@ export function loadToolConfig(
 function readSettings(env: Env, mistakes: string[]): (name: SettingName) => string | null {
   const known = new Set<string>(settings.map(({ name }) => name))
   for (const name of Object.keys(env))
-    if (/^SENDONCE_/.test(name) && !known.has(name)) mistakes.push(`${name}: is not a setting that is known`)
+    if (name.startsWith('SENDONCE_') && !known.has(name)) mistakes.push(`${name}: is not a setting that is known`)
   const values = new Map<string, string | null>()
   for (const setting of settings as readonly Setting[]) {
     const given = env[setting.name]

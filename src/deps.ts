@@ -1,6 +1,5 @@
 /** What operations and workers are given; a test gives other ones. */
 import type { Clock } from './clock.ts'
-import type { Message } from './core/message.ts'
 import type { Channel, Environment } from './core/message-content.ts'
 import type { Metrics } from './metrics.ts'
 import type { InFlight } from './operations/in-flight.ts'
@@ -41,5 +40,3 @@ export interface Deps {
   /** Tells the dispatcher of this process, if it has one, that something is due now. */
   readonly nudgeDispatcher: () => void
 }
-
-export type { Message }

@@ -49,9 +49,9 @@ export async function startGateway(config: Config): Promise<Gateway> {
 async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: () => Promise<void>): Promise<Gateway> {
   const logger = pino({ level: config.logLevel })
   const log: Log = logger
-  const { database, close: closeDatabase } = await connect(config.databaseUrl, config.dataDir, log)
-  ends.push(closeDatabase)
-  const store = createStore(database)
+  const connection = await connect(config.databaseUrl, config.dataDir, log)
+  ends.push(async () => connection.close())
+  const store = createStore(connection.database)
   const clock = databaseClock(async () => store.readTime())
   await clock.synchronise()
   const { key, madeKey } = await bootstrapKeyFor(config)
@@ -103,7 +103,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     sweepMs: config.sweepMs,
     retentionDays: config.retentionDays,
   })
-  nudge = workers.nudgeDispatcher
+  nudge = () => workers.nudgeDispatcher()
   const url = urlOf(app.fastify.server.address(), config.host)
   log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')
 

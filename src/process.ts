@@ -14,14 +14,14 @@ export async function startUp<T>(start: () => Promise<T>): Promise<T> {
   }
 }
 
-export function endWithSignals({ log, close, drainMs }: Gateway): void {
+export function endWithSignals(gateway: Gateway): void {
   let ending = false
   const end = (code: number): void => {
     if (ending) return
     ending = true
     // The grace period is the gateway's; this only makes sure that the process ends if something hangs after it.
-    setTimeout(() => process.exit(1), drainMs + 15_000).unref()
-    close().then(
+    setTimeout(() => process.exit(1), gateway.drainMs + 15_000).unref()
+    gateway.close().then(
       () => process.exit(code),
       () => process.exit(1),
     )
@@ -30,7 +30,7 @@ export function endWithSignals({ log, close, drainMs }: Gateway): void {
   for (const bug of ['uncaughtException', 'unhandledRejection'] as const)
     process.on(bug, (error: unknown) => {
       const { name, stack } = error instanceof Error ? error : { name: 'error', stack: undefined }
-      log.error(
+      gateway.log.error(
         { bug, error: name, at: stack?.split('\n').filter((line) => line.startsWith('    at ')) },
         'ending after a bug',
       )

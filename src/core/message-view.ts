@@ -38,8 +38,6 @@ export function messageView(message: Message) {
   }
 }
 
-export type MessageView = ReturnType<typeof messageView>
-
 function emailFields(request: { cc?: readonly string[]; bcc?: readonly string[]; replyTo?: string }) {
   return { cc: request.cc ?? [], bcc: request.bcc ?? [], replyTo: request.replyTo ?? null }
 }

@@ -121,6 +121,12 @@ export const problems = {
     retryable: false,
     advice: 'Send without If-Match: conversations have no versions here, so a precondition on one cannot be kept.',
   },
+  'request-timeout': {
+    status: 408,
+    title: 'The request came too slowly',
+    retryable: true,
+    advice: 'Send it again with the same key; it was not read to its end.',
+  },
   'payload-too-large': {
     status: 413,
     title: 'The body is too large',

@@ -1,7 +1,6 @@
 /** The OpenAPI 3.1 document: made from the route schemas and the error catalogue, served at /openapi.json and /docs. */
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
-import type { TSchema } from 'typebox'
 import { messageExample, problemExamples } from './examples.ts'
 import { problems, problemUri, type ProblemType } from '../core/problems.ts'
 import { components } from './schemas.ts'
@@ -35,7 +34,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         { name: 'operating', description: 'For whoever runs the gateway.' },
       ],
     },
-    refResolver: { buildLocalReference: (json) => String(json['$id']) },
+    refResolver: { buildLocalReference: (json) => json['$id'] as string },
   })
   for (const component of components) app.addSchema(component)
 }
@@ -118,5 +117,3 @@ export const everywhere = [
 ] as const satisfies ProblemType[]
 
 export const secured = [{ apiKey: [] }]
-
-export type RouteSchema = Readonly<Record<string, unknown>> & { readonly body?: TSchema }

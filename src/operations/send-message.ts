@@ -141,23 +141,26 @@ interface Plan {
 }
 
 function planNew(deps: Deps, { request, scope, keyHeader }: SendRequest, names: Names): Plan | Refusal {
-  const refuse = (...refusal: ConstructorParameters<typeof Refusal>): Refusal => new Refusal(...refusal)
   const invalid = (pointer: string, detail: string): Refusal =>
-    refuse('invalid-request', detail, { sent: 'no', errors: [{ pointer, detail }] })
+    new Refusal('invalid-request', detail, { sent: 'no', errors: [{ pointer, detail }] })
   const now = deps.clock.now()
   if (keyHeader.kind === 'key' && isDerived(keyHeader.key))
-    return refuse('idempotency-key-invalid', 'No message has this derived key, and a new one is never claimed by it.', {
-      sent: 'no',
-    })
-  if (isTimestamp(names[0], now.getTime())) return refuse('idempotency-key-timestamp', null, { sent: 'no' })
+    return new Refusal(
+      'idempotency-key-invalid',
+      'No message has this derived key, and a new one is never claimed by it.',
+      {
+        sent: 'no',
+      },
+    )
+  if (isTimestamp(names[0], now.getTime())) return new Refusal('idempotency-key-timestamp', null, { sent: 'no' })
   const times = timesOf(request, now)
   const wrong = timesRefusal(times, now)
   if (wrong !== null) return invalid(request.ttlSeconds === undefined ? '/notAfter' : '/ttlSeconds', wrong)
   const provider = providerFor(deps, request, scope)
-  if (provider === undefined) return refuse('no-provider', whyNoProvider(request, scope), { sent: 'no' })
+  if (provider === undefined) return new Refusal('no-provider', whyNoProvider(request, scope), { sent: 'no' })
   const limit = provider.limitBroken(request)
   if (limit !== null) return invalid(limit.pointer, limit.detail)
-  if (deps.waiters.count() >= maxWaiting) return refuse('overloaded', null, { sent: 'no' }, 1)
+  if (deps.waiters.count() >= maxWaiting) return new Refusal('overloaded', null, { sent: 'no' }, 1)
   return { provider, times }
 }
 

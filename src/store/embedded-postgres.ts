@@ -48,17 +48,17 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   let port = await server.up()
   const url = (name: string): string => `postgresql://postgres:${server.password}@127.0.0.1:${port}/${name}`
   await createDatabase(url('postgres'))
-  let stopping = false
+  const life = { stopping: false }
   let holder = options.exclusive ? await holdLock(url(databaseName), dataDir) : null
 
   /** The session of the lock ended although nobody stopped it: the server died. Bring it back on its old port. */
   const watch = (): void => {
     holder?.once('end', () => {
-      if (!stopping) void revive()
+      if (!life.stopping) void revive()
     })
   }
   const revive = async (): Promise<void> => {
-    while (!stopping) {
+    while (!life.stopping) {
       try {
         port = await server.up(port)
         holder = await holdLock(url(databaseName), dataDir)
@@ -74,7 +74,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   return {
     url: url(databaseName),
     stop: async () => {
-      stopping = true
+      life.stopping = true
       await holder?.end()
       if (options.exclusive || !wasRunning) await server.down()
     },
@@ -261,7 +261,7 @@ async function findBinaries(owner: Owner): Promise<Binaries> {
   const binaries = (await import(pathToFileURL(entry).href)) as Binaries
   const works = (): boolean => spawnSync(binaries.postgres, ['--version'], { ...owner, cwd: '/' }).status === 0
   if (!works()) {
-    for (const program of Object.values(binaries)) await chmod(program, 0o755)
+    for (const program of [binaries.pg_ctl, binaries.initdb, binaries.postgres]) await chmod(program, 0o755)
     // npm may have skipped the package's install script, which restores the links between its libraries.
     const packageDir = join(dirname(entry), '..')
     spawnSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageDir })

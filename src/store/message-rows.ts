@@ -101,7 +101,7 @@ export function messageFromRow(row: MessageRow): Message {
 function present<Name extends keyof MessageRow>(row: MessageRow, name: Name): NonNullable<MessageRow[Name]> {
   const value = row[name]
   if (value === null || value === undefined) throw impossible(row, `${name} is missing`)
-  return value as NonNullable<MessageRow[Name]>
+  return value
 }
 
 const impossible = (row: MessageRow, why: string): Error => new Error(`message ${row.id}, ${row.status}: ${why}`)

@@ -57,7 +57,7 @@ export function startWorkers(
     return false
   })
   return {
-    nudgeDispatcher: dispatching.nudge,
+    nudgeDispatcher: () => dispatching.nudge(),
     stop: async () => {
       await Promise.all([keepTime.stop(), dispatching.stop(), rescuing.stop(), reaping.stop()])
     },

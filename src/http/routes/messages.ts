@@ -96,6 +96,8 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
           'idempotency-key-invalid',
           'idempotency-key-timestamp',
           'unsupported-precondition',
+          'request-timeout',
+          'header-too-large',
           'in-progress',
           'key-void',
           'result-expired',
