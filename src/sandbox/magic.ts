@@ -39,26 +39,29 @@ export const magics = [
   {
     number: '+15005550001',
     name: 'reject',
+    meaning: 'refuses it for good: `failed`',
     behaviour: { hits: 'every_request', accepts: 'never', answers: 'recipient_refused' },
   },
-  { number: '+15005550002', name: 'rate-limited', behaviour: fault('never', 'rate_limited') },
-  { number: '+15005550003', name: 'unavailable', behaviour: fault('never', 'unavailable') },
-  { number: '+15005550004', name: 'refuse-connection', behaviour: accepted },
-  { number: '+15005550005', name: 'lost-reply', behaviour: fault('at_once', 'nothing') },
-  { number: '+15005550007', name: 'late-reply', behaviour: fault('at_once', 'late') },
-  { number: '+15005550008', name: 'half-answer', behaviour: fault('at_once', 'cut') },
-  { number: '+15005550009', name: 'garbage', behaviour: fault('at_once', 'garbage') },
-  { number: '+15005550010', name: 'error-after', behaviour: fault('at_once', 'internal_error') },
-  { number: '+15005550011', name: 'error-before', behaviour: fault('never', 'internal_error') },
-  { number: '+15005550012', name: 'slow', behaviour: fault('later', 'created') },
-  { number: '+15005550013', name: 'duplicate-receipt', behaviour: accepted },
-  { number: '+15005550014', name: 'receipt-first', behaviour: accepted },
-  { number: '+15005550015', name: 'undelivered', behaviour: accepted },
-] as const satisfies readonly { number: string; name: string; behaviour: Behaviour }[]
+  { number: '+15005550002', name: 'rate-limited', meaning: '429 with Retry-After 1, then accepts: `sent` after a second', behaviour: fault('never', 'rate_limited') },
+  { number: '+15005550003', name: 'unavailable', meaning: '503, documented as not accepted, then accepts', behaviour: fault('never', 'unavailable') },
+  { number: '+15005550004', name: 'refuse-connection', meaning: 'is dialled on a closed port the first time, then accepts', behaviour: accepted },
+  { number: '+15005550005', name: 'lost-reply', meaning: 'accepts, and drops the connection without an answer: `unknown`', behaviour: fault('at_once', 'nothing') },
+  { number: '+15005550007', name: 'late-reply', meaning: 'accepts, and answers after the time-out: `unknown`', behaviour: fault('at_once', 'late') },
+  { number: '+15005550008', name: 'half-answer', meaning: 'accepts, and cuts its 201 in the body: `sent`, without a provider id', behaviour: fault('at_once', 'cut') },
+  { number: '+15005550009', name: 'garbage', meaning: 'accepts, and answers what is no HTTP: `unknown`', behaviour: fault('at_once', 'garbage') },
+  { number: '+15005550010', name: 'error-after', meaning: 'accepts, and answers 500: `unknown`', behaviour: fault('at_once', 'internal_error') },
+  { number: '+15005550011', name: 'error-before', meaning: 'answers 500 without accepting: `unknown`', behaviour: fault('never', 'internal_error') },
+  { number: '+15005550012', name: 'slow', meaning: 'accepts after 3 s', behaviour: fault('later', 'created') },
+  { number: '+15005550013', name: 'duplicate-receipt', meaning: 'accepts (receipts are not sent yet)', behaviour: accepted },
+  { number: '+15005550014', name: 'receipt-first', meaning: 'accepts (receipts are not sent yet)', behaviour: accepted },
+  { number: '+15005550015', name: 'undelivered', meaning: 'accepts (receipts are not sent yet)', behaviour: accepted },
+] as const satisfies readonly { number: string; name: string; meaning: string; behaviour: Behaviour }[]
 
 export interface Magic {
   readonly number: string
   readonly name: (typeof magics)[number]['name']
+  /** For people: what it does, and what the gateway makes of it the first time. */
+  readonly meaning: string
   readonly behaviour: Behaviour
 }
 

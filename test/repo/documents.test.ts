@@ -1,0 +1,50 @@
+/** What documents say of the code is printed by the code: `npm run docs` writes it, this compares it. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { settings, type Setting } from '../../src/config.ts'
+import { problems, problemTypes } from '../../src/core/problems.ts'
+import { openApiText } from '../../src/openapi-text.ts'
+import { magics } from '../../src/sandbox/magic.ts'
+import { root } from '../support/process.ts'
+import { transitionTable } from '../support/transitions.ts'
+
+const table = (head: string[], rows: string[][]): string =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+
+const settingsTable = table(
+  ['variable', 'default', 'meaning'],
+  (settings as readonly Setting[]).map((setting) => [`\`${setting.name}\``, setting.default === null ? '' : `\`${setting.default}\``, setting.meaning]),
+)
+const problemsTable = table(
+  ['problem', 'status', 'repeat?', 'what to do'],
+  problemTypes.map((type) => [`\`${type}\``, String(problems[type].status), problems[type].retryable ? 'yes' : 'no', problems[type].advice]),
+)
+const sandboxTable = table(
+  ['sms', 'name', 'the sandbox'],
+  magics.map(({ number, name, meaning }) => [`\`${number}\``, name, meaning]),
+)
+
+const sections = [
+  { file: 'README.md', name: 'settings', text: settingsTable },
+  { file: 'README.md', name: 'sandbox', text: sandboxTable },
+  { file: 'README.md', name: 'problems', text: problemsTable },
+  { file: 'ARCHITECTURE.md', name: 'transitions', text: transitionTable() },
+]
+
+test.each(sections)('$file tells the $name as the code has them (else: npm run docs)', ({ file, name, text }) => {
+  const path = join(root, file)
+  const written = readFileSync(path, 'utf8')
+  const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
+  const start = written.indexOf(open) + open.length
+  const end = written.indexOf(close)
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, `${written.slice(0, start)}${text}\n${written.slice(end)}`)
+  else expect(written.slice(start, end)).toBe(`${text}\n`)
+})
+
+test('openapi/openapi.json is what the code makes (else: npm run docs)', async () => {
+  const path = join(root, 'openapi/openapi.json')
+  const made = await openApiText()
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, made)
+  expect(readFileSync(path, 'utf8')).toBe(made)
+})
