@@ -91,8 +91,8 @@ export interface Message {
   readonly version: number
   /** Attempts begun so far. */
   readonly attempts: number
-  /** What the attempts before the one in `state` ended with. */
-  readonly earlierOutcomes: readonly OutcomeKind[]
+  /** The fold of the attempts before the one in `state`; null if there was none. */
+  readonly earlierVerdict: OutcomeKind | null
   readonly state: State
   readonly answer: StoredAnswer | null
 }

@@ -43,7 +43,7 @@ export type OutcomeKind = (typeof outcomeKinds)[number]
 
 const rank = { accepted: 3, unknown: 2, rejected: 1, not_sent: 0 } as const satisfies Record<OutcomeKind, number>
 
-/** The verdict of a message: the strongest of what its attempts ended with. An empty list says `not_sent`. */
-export function fold(outcomes: readonly OutcomeKind[]): OutcomeKind {
-  return outcomes.reduce<OutcomeKind>((best, next) => (rank[next] > rank[best] ? next : best), 'not_sent')
+/** The verdict of a message: the strongest of what its attempts ended with. @param earlier null before the first */
+export function fold(earlier: OutcomeKind | null, outcome: OutcomeKind): OutcomeKind {
+  return earlier !== null && rank[earlier] > rank[outcome] ? earlier : outcome
 }

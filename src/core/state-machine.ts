@@ -171,7 +171,7 @@ function followOutcome(
 ): Decision {
   const resolution = (result: Resolution['outcome']): Resolution | null =>
     by === null ? null : { by, at, attemptId: ended.id, outcome: result }
-  switch (fold([...message.earlierOutcomes, told.kind])) {
+  switch (fold(message.earlierVerdict, told.kind)) {
     case 'accepted': {
       const providerMessageId = told.kind === 'accepted' ? told.providerMessageId : null
       return transition({
@@ -309,7 +309,7 @@ export function advance(message: Message, next: State, at: Date): Message {
     updatedAt: at,
     attempts: begins ? message.attempts + 1 : message.attempts,
     provider: begins ? next.attempt.provider : message.provider,
-    earlierOutcomes: last === null ? message.earlierOutcomes : [...message.earlierOutcomes, last.outcome],
+    earlierVerdict: last === null ? message.earlierVerdict : fold(message.earlierVerdict, last.outcome),
   }
   return isFinal(next.status) ? { ...changed, answer: finalAnswer(changed) } : changed
 }

@@ -83,7 +83,7 @@ function exampleMessage(state: State): Message {
     traceparent: null,
     version: 2,
     attempts: state.status === 'queued' ? 0 : 1,
-    earlierOutcomes: [],
+    earlierVerdict: null,
     state,
     answer: null,
   }

@@ -81,8 +81,11 @@ export const messageAnswer = (text: string, status: 'sent' | 'queued', ...header
 
 const retryAfterOf: readonly ProblemType[] = ['in-progress', 'store-unavailable', 'overloaded', 'shutting-down']
 
-/** The problems that a route can answer with, grouped by status. */
-export function problemAnswers(...types: ProblemType[]): Record<number, AnswerDoc> {
+/** The problems that a route can answer with, grouped by status. @param headers that they may carry beside their own */
+export function problemAnswers(
+  types: readonly ProblemType[],
+  headers: readonly HeaderName[] = [],
+): Record<number, AnswerDoc> {
   const byStatus = Map.groupBy(new Set(types), (type) => problems[type].status)
   return Object.fromEntries(
     [...byStatus].map(([status, group]) => [
@@ -90,6 +93,7 @@ export function problemAnswers(...types: ProblemType[]): Record<number, AnswerDo
       {
         description: group.map((type) => `\`${type}\`: ${problems[type].title}. ${problems[type].advice}`).join('\n\n'),
         headers: headersOf(
+          ...headers,
           ...(group.some((type) => retryAfterOf.includes(type)) ? (['Retry-After'] as const) : []),
           ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
         ),

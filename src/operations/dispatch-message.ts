@@ -104,12 +104,15 @@ function noteCredentials(deps: Deps, provider: Provider, outcome: Outcome): void
   } else if (outcome.evidence.phase === 'answered') deps.slots.resume(provider.name)
 }
 
+/** Our reading of the data base's clock may be a moment behind what it wrote itself. */
+const later = (a: Date, b: Date): Date => (a > b ? a : b)
+
 async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome: Outcome): Promise<Message> {
   const event = {
     type: 'outcome',
     attempt: lease.attempt,
     outcome,
-    at: deps.clock.now(),
+    at: later(deps.clock.now(), message.updatedAt),
     random: deps.random(),
   } as const
   for (let tries = 0; ; tries++) {

@@ -39,19 +39,13 @@ export interface SendRequest {
   readonly traceparent: string | null
 }
 
-export interface SendReply {
-  readonly key: string
-  readonly answer: Answer
-}
-
 /** Requests that may wait in this process at one time; more are refused, and claim nothing. */
 const maxWaiting = 4_000
 /** The store gets this long even if the caller wants to wait less. */
 const minPatienceMs = 1_500
 
-/** @throws Refusal */
-export async function sendMessage(deps: Deps, asked: SendRequest): Promise<SendReply> {
-  const names = namesOf(asked)
+/** @param names from `namesOf` @throws Refusal */
+export async function sendMessage(deps: Deps, asked: SendRequest, names: Names): Promise<Answer> {
   const deadline = deps.clock.mark()
   const left = (): number => asked.waitMs - deps.clock.elapsedMs(deadline)
   const work = claimOrFind(deps, asked, names).catch((error: unknown) => {
@@ -60,7 +54,7 @@ export async function sendMessage(deps: Deps, asked: SendRequest): Promise<SendR
   const found = await withinPatience(deps, work, Math.max(asked.waitMs, minPatienceMs))
   const { message, claimed } = found
   const settled = asked.async ? message : await deps.waiters.wait(message, left())
-  return { key: names[0], answer: answerFor(settled, { claimed, async: asked.async }, deps.clock.now()) }
+  return answerFor(settled, { claimed, async: asked.async }, deps.clock.now())
 }
 
 /** A data base that accepts connections and says nothing must not hold the caller; the work itself goes on. */
@@ -74,9 +68,10 @@ async function withinPatience<T>(deps: Deps, work: Promise<T>, ms: number): Prom
 const storeUnavailable = (): Refusal => new Refusal('store-unavailable', null, { sent: 'maybe' }, 1)
 
 /** The names under which the message may be known: its key first, then its reference. */
-type Names = readonly [string, ...string[]]
+export type Names = readonly [string, ...string[]]
 
-function namesOf({ keyHeader, scope, request }: SendRequest): Names {
+/** @throws Refusal: no key, or a malformed one */
+export function namesOf({ keyHeader, scope, request }: Pick<SendRequest, 'keyHeader' | 'scope' | 'request'>): Names {
   const { conversation, reference } = request
   const derived =
     conversation !== undefined && reference !== undefined ? derivedKey(scope, conversation, reference) : undefined
@@ -271,7 +266,7 @@ function newMessage(
     traceparent,
     version: 1,
     attempts: state.status === 'sending' ? 1 : 0,
-    earlierOutcomes: [],
+    earlierVerdict: null,
     state,
     answer: null,
   }

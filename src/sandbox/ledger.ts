@@ -7,8 +7,9 @@
  * L3. `rows` shows nothing that is not on disk.
  * L4. After a failed write nothing is recorded any more: what the file holds is not known until it is read again.
  */
-import { mkdir, open, stat, type FileHandle } from 'node:fs/promises'
+import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { makeFolder } from '../data-folder.ts'
 
 export interface LedgerEntry {
   readonly messageId: string
@@ -132,26 +133,6 @@ async function openAndRead(path: string): Promise<{ file: FileHandle; rows: Map<
     throw unusable(path, cause)
   }
 }
-
-/**
- * Node's own `recursive` runs for ever where a folder can be neither found nor made (below /proc, seen on 24.21):
- * after an ENOENT it goes to the parent, finds it, and begins again.
- */
-async function makeFolder(path: string): Promise<void> {
-  if (await isThere(path)) return
-  await makeFolder(dirname(path))
-  try {
-    await mkdir(path, { mode: 0o700 })
-  } catch (error) {
-    if (!(await isThere(path))) throw error // else another process was faster
-  }
-}
-
-const isThere = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
 
 /** Line by line over the bytes: the whole file as one text would end at V8's limit of 512 MiB. */
 function rowsFrom(bytes: Buffer): Map<string, LedgerRow> {

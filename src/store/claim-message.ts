@@ -49,10 +49,9 @@ const columns = {
   not_after: 'timestamptz',
   version: 'integer',
   status: 'text',
-  attempts: 'smallint',
+  attempts: 'integer',
   attempt_id: 'uuid',
   attempt_provider: 'text',
-  attempt_started_at: 'timestamptz',
 } as const
 /** What the statement makes other columns of. */
 const extras = { fingerprint: 'text', second_key: 'text', lease_ms: 'float8' } as const
@@ -79,8 +78,8 @@ const claim: Statement = {
     due AS (
       INSERT INTO due_work (message_id, task, due_at) SELECT id, 'dispatch', COALESCE(send_at, now())
       FROM won WHERE status IN ('queued', 'scheduled'))
-    INSERT INTO messages (${names}, intent_guard, lease_until, due_at)
-    SELECT ${names}, intent, now() + lease_ms * interval '1 millisecond', CASE WHEN status = 'queued' THEN now() END
+    INSERT INTO messages (${names}, attempt_started_at, intent_guard, lease_until, due_at)
+    SELECT ${names}, CASE WHEN attempt_id IS NOT NULL THEN now() END, intent, now() + lease_ms * interval '1 millisecond', CASE WHEN status = 'queued' THEN now() END
     FROM won RETURNING id, created_at AS "createdAt"`,
 }
 
@@ -112,7 +111,6 @@ function rowOf({ message, fingerprintVersion, secondKey, leaseMs }: Claim): Clai
     attempts: state.attempts,
     attempt_id: state.attemptId,
     attempt_provider: state.attemptProvider,
-    attempt_started_at: state.attemptStartedAt,
     fingerprint: fingerprintOf(message.canonical, fingerprintVersion).hash.toString('hex'),
     second_key: secondKey,
     lease_ms: leaseMs,
@@ -152,10 +150,9 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
 /** What was inserted, with the times that the data base gave it. */
 function asClaimed(message: Message, createdAt: Date): Message {
   const { state } = message
-  return {
-    ...message,
-    createdAt,
-    updatedAt: createdAt,
-    state: state.status === 'queued' ? { ...state, dueAt: createdAt } : state,
-  }
+  const known = { ...message, createdAt, updatedAt: createdAt }
+  if (state.status === 'queued') return { ...known, state: { ...state, dueAt: createdAt } }
+  if (state.status === 'sending')
+    return { ...known, state: { ...state, attempt: { ...state.attempt, startedAt: createdAt } } }
+  return known
 }

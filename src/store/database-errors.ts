@@ -5,6 +5,7 @@
  * D2. Anything that is not plainly `absent` is `doubtful`.
  */
 import pg from 'pg'
+import { Prisma } from './generated/client.ts'
 
 /** The data base cannot be reached, or not used now; the statement may or may not have taken effect. */
 export class StoreUnavailable extends Error {
@@ -38,8 +39,19 @@ export const isSerializationFailure = (error: unknown): boolean =>
 export const violatedConstraint = (error: unknown): string | null =>
   error instanceof pg.DatabaseError && error.code === '23505' ? (error.constraint ?? '') : null
 
+/** Of the Prisma client's errors, those that speak of the request: everything else speaks of the data base. */
+const prismaOfRequest = /^P2(00[0-9]|01[0-9]|025)$/
+
 /** Wraps what means "the data base is not to be had now"; other errors (bugs) come back as they are. */
 export function asStoreError(error: unknown): unknown {
+  if (error instanceof Prisma.PrismaClientKnownRequestError)
+    return prismaOfRequest.test(error.code) && error.code !== 'P2010' ? error : new StoreUnavailable('doubtful', error)
+  if (
+    error instanceof Prisma.PrismaClientUnknownRequestError ||
+    error instanceof Prisma.PrismaClientInitializationError
+  )
+    return new StoreUnavailable('doubtful', error)
+  if (error instanceof Error && error.name === 'DriverAdapterError') return new StoreUnavailable('doubtful', error)
   if (error instanceof pg.DatabaseError) {
     const code = error.code ?? ''
     return serverTrouble.test(code) ? new StoreUnavailable(rolledBack.test(code) ? 'absent' : 'doubtful', error) : error

@@ -19,6 +19,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { makeFolder } from '../data-folder.ts'
 
 const run = promisify(execFile)
 const databaseName = 'sendonce'
@@ -232,7 +233,7 @@ function unprivilegedUser(): Owner {
 
 async function prepareFolder(dataDir: string, owner: Owner): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await makeFolder(dataDir)
     const probe = join(dataDir, '.writable')
     await writeFile(probe, '')
     await rm(probe)

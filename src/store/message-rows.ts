@@ -43,7 +43,7 @@ const fields = [
   'status',
   'failedReason',
   'attempts',
-  'earlierOutcomes',
+  'earlierVerdict',
   'attemptId',
   'attemptProvider',
   'attemptStartedAt',
@@ -84,7 +84,7 @@ export function messageFromRow(row: MessageRow): Message {
     traceparent: row.traceparent,
     version: row.version,
     attempts: row.attempts,
-    earlierOutcomes: row.earlierOutcomes as OutcomeKind[],
+    earlierVerdict: row.earlierVerdict as OutcomeKind | null,
     state: stateFromRow(row),
     answer:
       row.answerStatus === null
@@ -170,7 +170,7 @@ export function stateColumns(message: Message) {
     status: state.status,
     failedReason: state.status === 'failed' ? state.reason : null,
     attempts: message.attempts,
-    earlierOutcomes: message.earlierOutcomes,
+    earlierVerdict: message.earlierVerdict,
     attemptId: attempt?.id ?? null,
     attemptProvider: attempt?.provider ?? null,
     attemptStartedAt: attempt?.startedAt ?? null,

@@ -59,7 +59,7 @@ const rules: readonly Rule[] = [
   },
   {
     of: /^src\/store\//,
-    may: /^(src\/(core|store)\/|pg$|uuid$|@prisma\/|node:)/,
+    may: /^(src\/(core|store)\/|src\/data-folder\.ts$|pg$|uuid$|@prisma\/|node:)/,
     because: 'the store knows messages and PostgreSQL, and nothing of HTTP, providers or workers',
   },
   {

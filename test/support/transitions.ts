@@ -41,7 +41,7 @@ export function messageIn(state: State): Message {
     traceparent: null,
     version: 1,
     attempts: state.status === 'scheduled' || state.status === 'canceled' ? 0 : 1,
-    earlierOutcomes: [],
+    earlierVerdict: null,
     state,
     answer: null,
   }

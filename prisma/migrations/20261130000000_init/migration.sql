@@ -58,8 +58,8 @@ CREATE TABLE messages (
   version             integer NOT NULL CHECK (version > 0),
   status              text NOT NULL,
   failed_reason       text,
-  attempts            smallint NOT NULL CHECK (attempts >= 0),
-  earlier_outcomes    text[] NOT NULL DEFAULT '{}',
+  attempts            integer NOT NULL CHECK (attempts >= 0),
+  earlier_verdict     text CHECK (earlier_verdict IN ('accepted', 'rejected', 'not_sent', 'unknown')),
   attempt_id          uuid,
   attempt_provider    text,
   attempt_started_at  timestamptz(3),
@@ -91,7 +91,7 @@ CREATE TABLE messages (
   CONSTRAINT sending_has_a_lease CHECK (
     status <> 'sending' OR (attempt_id IS NOT NULL AND outcome IS NULL AND lease_until IS NOT NULL)),
   CONSTRAINT unknown_has_evidence CHECK (
-    status <> 'unknown' OR (outcome IS NOT NULL AND (outcome = 'unknown' OR 'unknown' = ANY (earlier_outcomes)))),
+    status <> 'unknown' OR (outcome IS NOT NULL AND (outcome = 'unknown' OR earlier_verdict = 'unknown'))),
   CONSTRAINT sent_was_accepted CHECK (
     status <> 'sent' OR (sent_at IS NOT NULL AND (outcome = 'accepted' OR resolution IS NOT NULL))),
   CONSTRAINT failed_has_a_reason CHECK (
@@ -115,6 +115,9 @@ CREATE INDEX messages_by_scope ON messages (account_id, environment, id);
 CREATE INDEX messages_by_age ON messages (created_at);
 CREATE UNIQUE INDEX messages_one_per_intent ON messages (account_id, environment, intent_guard)
   WHERE intent_guard IS NOT NULL;
+-- "Did this customer get it?" A hash, for a device token may be longer than a B-tree takes.
+CREATE INDEX messages_by_recipient ON messages USING hash (recipient);
+CREATE INDEX messages_by_reference ON messages (account_id, environment, reference, id) WHERE reference IS NOT NULL;
 CREATE INDEX messages_by_conversation ON messages (account_id, environment, conversation, id)
   WHERE conversation IS NOT NULL;
 

@@ -10,7 +10,8 @@ export async function docsPages(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     // Its own styles are inline; scripts are not, and nothing comes from another host.
-    staticCSP: "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
+    staticCSP:
+      "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'",
     theme: { title: 'Sendonce API' },
     uiConfig: { docExpansion: 'list', displayRequestDuration: true, persistAuthorization: false, validatorUrl: null },
   })

@@ -34,7 +34,7 @@ export function keyRoutes(app: FastifyInstance, deps: Deps): void {
       params: keyParams,
       response: {
         200: answers('The key was seen.', 'KeyState', keyExample),
-        ...problemAnswers('idempotency-key-invalid', 'key-never-seen', ...everywhere),
+        ...problemAnswers(['idempotency-key-invalid', 'key-never-seen', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -60,7 +60,7 @@ export function keyRoutes(app: FastifyInstance, deps: Deps): void {
           key: 'order-42-shipped',
           sent: 'no',
         }),
-        ...problemAnswers('idempotency-key-invalid', 'key-taken', 'in-progress', ...everywhere),
+        ...problemAnswers(['idempotency-key-invalid', 'key-taken', 'in-progress', ...everywhere]),
       },
     },
     handler: async (request) => {

@@ -1,6 +1,7 @@
 /** /v1/messages: sending, reading, acting. Each POST calls the operation of its operationId. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { Type } from 'typebox'
+import type { Answer } from '../../core/answer.ts'
 import { keyFromHeader, keySource, quotedKey } from '../../core/idempotency.ts'
 import { idFromUuid, uuidFromId } from '../../core/ids.ts'
 import type { MessageRequest } from '../../core/message-content.ts'
@@ -11,7 +12,7 @@ import { cancelMessage } from '../../operations/cancel-message.ts'
 import { getMessage } from '../../operations/get-message.ts'
 import { Refusal } from '../../operations/refusal.ts'
 import { resolveMessage } from '../../operations/resolve-message.ts'
-import { sendMessage, type SendReply } from '../../operations/send-message.ts'
+import { namesOf, sendMessage } from '../../operations/send-message.ts'
 import { callerOf } from '../auth.ts'
 import { messageExample, requestExamples, timelineExample } from '../examples.ts'
 import { answers, everywhere, messageAnswer, problemAnswers, ref, secured } from '../openapi.ts'
@@ -91,27 +92,30 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
           'Idempotent-Replayed',
         ),
         ...problemAnswers(
-          'invalid-request',
-          'idempotency-key-required',
-          'idempotency-key-invalid',
-          'idempotency-key-timestamp',
-          'unsupported-precondition',
-          'request-timeout',
-          'header-too-large',
-          'in-progress',
-          'key-void',
-          'result-expired',
-          'message-canceled',
-          'possible-duplicate',
-          'payload-too-large',
-          'unsupported-media-type',
-          'idempotency-key-reused',
-          'no-provider',
-          'message-rejected',
-          'message-expired',
-          'shutting-down',
-          'outcome-unknown',
-          ...everywhere,
+          [
+            'invalid-request',
+            'idempotency-key-required',
+            'idempotency-key-invalid',
+            'idempotency-key-timestamp',
+            'unsupported-precondition',
+            'request-timeout',
+            'header-too-large',
+            'in-progress',
+            'key-void',
+            'result-expired',
+            'message-canceled',
+            'possible-duplicate',
+            'payload-too-large',
+            'unsupported-media-type',
+            'idempotency-key-reused',
+            'no-provider',
+            'message-rejected',
+            'message-expired',
+            'shutting-down',
+            'outcome-unknown',
+            ...everywhere,
+          ],
+          ['Idempotency-Key', 'Idempotency-Key-Source', 'Idempotent-Replayed'],
         ),
       },
     },
@@ -119,15 +123,13 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       const caller = callerOf(request)
       if (request.headers['if-match'] !== undefined) throw new Refusal('unsupported-precondition')
       const { waitMs, async } = preferencesOf(headerLines(request.raw, 'prefer'))
-      const sent = await sendMessage(deps, {
-        scope: caller,
-        keyHeader: keyFromHeader(headerLines(request.raw, 'idempotency-key')),
-        request: request.body,
-        waitMs,
-        async,
-        traceparent: traceparentOf(request.headers['traceparent']),
-      })
-      return answer(reply, sent)
+      const keyHeader = keyFromHeader(headerLines(request.raw, 'idempotency-key'))
+      const asked = { scope: caller, keyHeader, request: request.body, waitMs, async }
+      const names = namesOf(asked)
+      reply.header('idempotency-key', quotedKey(names[0]))
+      if (keySource(names[0]) === 'derived') reply.header('idempotency-key-source', 'derived')
+      const traceparent = traceparentOf(request.headers['traceparent'])
+      return answer(reply, await sendMessage(deps, { ...asked, traceparent }, names))
     },
   })
 
@@ -141,7 +143,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       querystring: listQuery,
       response: {
         200: answers('A page.', 'MessageList', { data: [messageExample('sent')], nextCursor: null }),
-        ...problemAnswers('invalid-request', ...everywhere),
+        ...problemAnswers(['invalid-request', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -173,7 +175,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       summary: 'The present state of a message',
       security: secured,
       params: idParams,
-      response: { 200: messageAnswer('The message.', 'sent'), ...problemAnswers('invalid-request', ...everywhere) },
+      response: { 200: messageAnswer('The message.', 'sent'), ...problemAnswers(['invalid-request', ...everywhere]) },
     },
     handler: async (request) => messageView(await getMessage(deps, callerOf(request), request.params.id)),
   })
@@ -189,7 +191,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       params: idParams,
       response: {
         200: answers('The time line, oldest first.', 'Timeline', timelineExample),
-        ...problemAnswers('invalid-request', ...everywhere),
+        ...problemAnswers(['invalid-request', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -209,7 +211,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       params: idParams,
       response: {
         200: answers('It is canceled.', 'Message', messageExample('canceled')),
-        ...problemAnswers('invalid-request', 'too-late', ...everywhere),
+        ...problemAnswers(['invalid-request', 'too-late', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -230,14 +232,14 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       body: ref('Resolution'),
       response: {
         200: messageAnswer('It is settled.', 'sent'),
-        ...problemAnswers(
+        ...problemAnswers([
           'invalid-request',
           'already-decided',
           'not-unknown',
           'payload-too-large',
           'unsupported-media-type',
           ...everywhere,
-        ),
+        ]),
       },
     },
     handler: async (request) => {
@@ -251,9 +253,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
   })
 }
 
-function answer(reply: FastifyReply, { key, answer: given }: SendReply): FastifyReply {
-  reply.header('idempotency-key', quotedKey(key))
-  if (keySource(key) === 'derived') reply.header('idempotency-key-source', 'derived')
+function answer(reply: FastifyReply, given: Answer): FastifyReply {
   if (given.location !== null) reply.header('location', given.location)
   if (given.retryAfterS !== null) reply.header('retry-after', given.retryAfterS)
   if (given.replayed) reply.header('idempotent-replayed', 'true')

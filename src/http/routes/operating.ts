@@ -40,7 +40,7 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
       description: 'The data base answers and is migrated, and the gateway is not shutting down.',
       response: {
         ...plain('It can.', 'application/json', { status: 'ready' }),
-        ...problemAnswers('store-unavailable', 'shutting-down'),
+        ...problemAnswers(['store-unavailable', 'shutting-down']),
       },
     },
     handler: async () => {

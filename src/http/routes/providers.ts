@@ -32,7 +32,7 @@ export function providerRoutes(app: FastifyInstance, deps: Deps): void {
       security: secured,
       response: {
         200: answers('The providers.', 'ProviderList', example),
-        ...problemAnswers('unauthorized', 'forbidden', 'internal-error', 'store-unavailable'),
+        ...problemAnswers(['unauthorized', 'forbidden', 'internal-error', 'store-unavailable']),
       },
     },
     handler: (request) => ({ data: providersOf(deps, callerOf(request).environment) }),
