@@ -6,7 +6,7 @@
  * A2. `in-progress` is the only answer of this table to a repeat that is not marked as replayed.
  */
 import { idFromUuid } from './ids.ts'
-import { isFinal, sentOf, type Message, type StoredAnswer } from './message.ts'
+import { isFinal, sentOf, type Message, type ShownMessage, type StoredAnswer } from './message.ts'
 import { messageReference, messageView } from './message-view.ts'
 import { problemBody, type ProblemType } from './problems.ts'
 
@@ -25,7 +25,7 @@ export interface Asker {
   readonly async: boolean
 }
 
-export const messagePath = (message: Message): string => `/v1/messages/${idFromUuid('message', message.id)}`
+export const messagePath = (message: ShownMessage): string => `/v1/messages/${idFromUuid('message', message.id)}`
 
 export function answerFor(message: Message, asker: Asker, now: Date): Answer {
   const replayed = !asker.claimed
@@ -34,7 +34,8 @@ export function answerFor(message: Message, asker: Asker, now: Date): Answer {
     case 'sent':
     case 'failed':
     case 'canceled':
-      return { ...(message.answer ?? finalAnswer(message)), retryAfterS: null, replayed }
+      if (message.answer === null) throw new Error(`message ${message.id} is ${state.status} without its answer`)
+      return { ...message.answer, retryAfterS: null, replayed }
     case 'unknown':
       return { ...problemAnswer(message, 'outcome-unknown', null), retryAfterS: null, replayed }
     case 'sending':
@@ -68,7 +69,8 @@ function whyRejected({ state }: Message): string {
   if (state.reason === 'resolved_not_sent') return 'A person settled that it was not sent.'
   const evidence = state.last?.evidence
   const code = evidence?.code === undefined ? '' : ` (${evidence.code})`
-  return `The provider refused it${code}: ${evidence?.detail ?? 'no reason given.'}`
+  const why = evidence?.detail ?? 'no reason given'
+  return `The provider refused it${code}: ${why}${why.endsWith('.') ? '' : '.'}`
 }
 
 function accepted(message: Message): StoredAnswer {

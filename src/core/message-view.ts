@@ -3,9 +3,9 @@
  */
 import { idFromUuid } from './ids.ts'
 import { keySource } from './idempotency.ts'
-import { statusReason, type Message, type Resolution } from './message.ts'
+import { statusReason, type ShownMessage, type Resolution } from './message.ts'
 
-export function messageView(message: Message) {
+export function messageView(message: ShownMessage) {
   const { state, request } = message
   return {
     id: idFromUuid('message', message.id),
@@ -56,7 +56,7 @@ export function resolutionView(resolution: Resolution | null) {
 }
 
 /** A message as problems and key look-ups name it. */
-export function messageReference(message: Message) {
+export function messageReference(message: ShownMessage) {
   return {
     id: idFromUuid('message', message.id),
     status: message.state.status,

@@ -70,7 +70,8 @@ export interface StoredAnswer {
   readonly body: string
 }
 
-export interface Message {
+/** All that the API shows of a message. */
+export interface ShownMessage {
   readonly id: string
   readonly account: string
   readonly environment: Environment
@@ -94,6 +95,10 @@ export interface Message {
   /** The fold of the attempts before the one in `state`; null if there was none. */
   readonly earlierVerdict: OutcomeKind | null
   readonly state: State
+}
+
+export interface Message extends ShownMessage {
+  /** Present once the message is final. */
   readonly answer: StoredAnswer | null
 }
 

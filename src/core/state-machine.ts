@@ -11,6 +11,7 @@
  */
 import { finalAnswer } from './answer.ts'
 import {
+  attemptOf,
   endedAttemptOf,
   isFinal,
   type Attempt,
@@ -31,7 +32,7 @@ export type Event =
       readonly at: Date
       readonly random: number
     }
-  | { readonly type: 'lease_lapsed'; readonly at: Date }
+  | { readonly type: 'lease_lapsed'; readonly attemptId: string; readonly at: Date }
   | { readonly type: 'expire'; readonly at: Date }
   | { readonly type: 'cancel'; readonly apiKey: string; readonly at: Date }
   | {
@@ -137,7 +138,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
   const { attempt, at } = event
   const ended: EndedAttempt = { ...attempt, endedAt: at, outcome: event.outcome.kind, evidence: event.outcome.evidence }
   const current = endedAttemptOf(state)
-  if (current?.id === ended.id && current.outcome === ended.outcome) return ignored('it was recorded already')
+  if (current !== null && isSameNews(current, ended)) return ignored('it was recorded already')
   const late = record('late_outcome', at, attempt.id, { outcome: ended.outcome, ...ended.evidence })
   switch (state.status) {
     case 'sending':
@@ -146,6 +147,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
         : lateOutcome(message, event, ended, late)
     case 'unknown':
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
+      if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late)
       return withEffects(followOutcome(message, event, ended, 'late_answer'), late)
     case 'scheduled':
     case 'queued':
@@ -158,6 +160,9 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
         : ignored('it is sent already', late)
   }
 }
+
+const isSameNews = (a: EndedAttempt, b: EndedAttempt): boolean =>
+  a.id === b.id && a.outcome === b.outcome && JSON.stringify(a.evidence) === JSON.stringify(b.evidence)
 
 const withEffects = (decision: Decision, ...more: Effect[]): Decision =>
   decision.kind === 'illegal' ? decision : { ...decision, effects: [...decision.effects, ...more] }
@@ -213,14 +218,23 @@ function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt
     sentAt: at,
     resolution: { by: 'late_answer', at, attemptId: ended.id, outcome: 'sent' },
   }
-  const corrected: Effect[] = message.state.status === 'failed' ? [{ type: 'alarm', name: 'verdict_corrected' }] : []
-  return transition(next, late, ...corrected)
+  // The row holds one attempt: the one that it held moves to the time line. What was said of this one was wrong.
+  return transition(next, ...displaced(message.state, ended.id), late, { type: 'alarm', name: 'verdict_corrected' })
 }
 
-function leaseLapsed(message: Message, { at }: On<'lease_lapsed'>): Decision {
+function displaced(state: State, byId: string): Effect[] {
+  const attempt = attemptOf(state)
+  if (attempt === null || attempt.id === byId) return []
+  if ('endedAt' in attempt) return [endedEntry(attempt)]
+  const { number, provider, startedAt } = attempt
+  return [record('attempt_started', startedAt, attempt.id, { number, provider })]
+}
+
+function leaseLapsed(message: Message, { at, attemptId }: On<'lease_lapsed'>): Decision {
   const { state } = message
   switch (state.status) {
     case 'sending': {
+      if (state.attempt.id !== attemptId) return ignored('that attempt has ended, and another runs')
       const evidence: Evidence = {
         phase: 'begun',
         code: 'lease lapsed',

@@ -1,35 +1,27 @@
 /**
  * A message's time line: what its row tells (claimed, the attempt that runs or ended last) together with the recorded
  * events. An ordinary send has no event row at all.
+ *
+ * T1. A line has the same id at each look, wherever it is kept: an attempt's lines move from the row to an event when
+ *     another attempt follows.
+ * T2. Oldest first; what happened within one millisecond stands in the order in which it happened.
  */
 import { createHash } from 'node:crypto'
 import { idFromUuid } from './ids.ts'
-import { attemptOf, endedAttemptOf, type Message } from './message.ts'
+import { attemptOf, endedAttemptOf, type ShownMessage } from './message.ts'
 import type { TimelineEntry } from './state-machine.ts'
 
 export type RecordedEntry = TimelineEntry & { readonly id: string }
 
-export function timelineView(message: Message, recorded: readonly RecordedEntry[]) {
-  const attempt = attemptOf(message.state)
-  const ended = endedAttemptOf(message.state)
-  const fromRow: TimelineEntry[] = [{ type: 'claimed', at: message.createdAt, attemptId: null, data: {} }]
-  if (attempt !== null) {
-    const { id, provider, number, startedAt } = attempt
-    fromRow.push({ type: 'attempt_started', at: startedAt, attemptId: id, data: { provider, number } })
-    if (ended !== null)
-      fromRow.push({
-        type: 'attempt_ended',
-        at: ended.endedAt,
-        attemptId: id,
-        data: { provider, number, outcome: ended.outcome, ...ended.evidence },
-      })
-  }
-  const entries = [
-    ...fromRow.map((entry) => ({ ...entry, id: derivedId(message.id, entry) })),
-    ...recorded.flatMap(withStart),
-  ]
-  // Stable: what happened in the same millisecond stays in the order of the life of a message.
-  const ordered = entries.toSorted((a, b) => a.at.getTime() - b.at.getTime() || order(a) - order(b))
+export function timelineView(message: ShownMessage, recorded: readonly RecordedEntry[]) {
+  const lines = recorded.flatMap((entry) => linesOf(message.id, entry))
+  const isOfAttempt = ({ type }: RecordedEntry): boolean => type === 'attempt_started' || type === 'attempt_ended'
+  const ordered = [
+    ...withIds(message.id, { type: 'claimed', at: message.createdAt, attemptId: null, data: {} }),
+    ...lines.filter(isOfAttempt),
+    ...currentAttempt(message).flatMap((entry) => withIds(message.id, entry)),
+    ...lines.filter((line) => !isOfAttempt(line)),
+  ].toSorted((a, b) => a.at.getTime() - b.at.getTime()) // stable
   return {
     data: ordered.map(({ id, type, at, attemptId, data }) => ({
       id: idFromUuid('event', id),
@@ -41,33 +33,39 @@ export function timelineView(message: Message, recorded: readonly RecordedEntry[
   }
 }
 
+function currentAttempt({ state }: ShownMessage): TimelineEntry[] {
+  const attempt = attemptOf(state)
+  const ended = endedAttemptOf(state)
+  if (attempt === null) return []
+  const { id, provider, number, startedAt } = attempt
+  const started: TimelineEntry = { type: 'attempt_started', at: startedAt, attemptId: id, data: { provider, number } }
+  if (ended === null) return [started]
+  const data = { provider, number, outcome: ended.outcome, ...ended.evidence }
+  return [started, { type: 'attempt_ended', at: ended.endedAt, attemptId: id, data }]
+}
+
 /** An attempt that was followed by another is one recorded event, and two lines. */
-function withStart(entry: RecordedEntry): RecordedEntry[] {
+function linesOf(messageId: string, entry: RecordedEntry): RecordedEntry[] {
   const { startedAt, ...data } = entry.data
+  if (entry.type === 'attempt_started') return withIds(messageId, entry)
   if (entry.type !== 'attempt_ended' || typeof startedAt !== 'string') return [entry]
   const { provider, number } = data
-  const start = {
-    type: 'attempt_started' as const,
-    at: new Date(startedAt),
-    attemptId: entry.attemptId,
-    data: { provider, number },
-  }
+  const at = new Date(startedAt)
   return [
-    { ...start, id: derivedId(entry.id, start) },
-    { ...entry, data },
+    ...withIds(messageId, { type: 'attempt_started', at, attemptId: entry.attemptId, data: { provider, number } }),
+    ...withIds(messageId, { ...entry, data }),
   ]
 }
 
-const firstTypes: readonly TimelineEntry['type'][] = ['claimed', 'attempt_started', 'attempt_ended']
-function order({ type }: TimelineEntry): number {
-  const index = firstTypes.indexOf(type)
-  return index === -1 ? firstTypes.length : index
-}
+const withIds = (messageId: string, entry: TimelineEntry): RecordedEntry[] => [{ ...entry, id: idOf(messageId, entry) }]
 
-/** What has no row of its own has an id all the same, the same at each look. */
-function derivedId(of: string, { type, attemptId }: TimelineEntry): string {
-  return createHash('sha256')
-    .update(JSON.stringify([of, type, attemptId]))
-    .digest('hex')
-    .slice(0, 32)
+/** A UUIDv7 (RFC 9562, 5.7) of the line's time, whose other bits are a hash of what the line is. */
+function idOf(messageId: string, { type, at, attemptId }: TimelineEntry): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([messageId, type, attemptId]))
+    .digest()
+  hash[6] = 0x70 | ((hash[6] ?? 0) & 0x0f)
+  hash[8] = 0x80 | ((hash[8] ?? 0) & 0x3f)
+  hash.writeUIntBE(Math.max(at.getTime(), 0), 0, 6)
+  return hash.subarray(0, 16).toString('hex')
 }

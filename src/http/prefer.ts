@@ -7,12 +7,24 @@ export interface Preferences {
 const defaultWaitS = 15
 const maxWaitS = 60
 
+/** name [ = value ], then parameters; a value is a token or a quoted string (RFC 7240, section 2). */
+const preference =
+  /[\s,]*([^\s=,;"]+)\s*(?:=\s*("(?:[^"\\]|\\.)*"|[^\s,;"]*))?\s*((?:;(?:[^,"]|"(?:[^"\\]|\\.)*")*)?)(?:,|$)/gy
+
 export function preferencesOf(lines: readonly string[] | undefined): Preferences {
-  const preferences = (lines ?? []).flatMap((line) => line.split(',')).map((part) => (part.split(';')[0] ?? '').trim())
-  const async = preferences.some((preference) => preference.toLowerCase() === 'respond-async')
+  const found = (lines ?? []).flatMap((line) =>
+    [...line.matchAll(preference)].map(([, name = '', value = '']) => ({
+      name: name.toLowerCase(),
+      value: unquoted(value),
+    })),
+  )
   // The first of several counts (RFC 7240, section 2).
-  const wait = preferences
-    .map((preference) => /^wait\s*=\s*"?(\d{1,9})"?$/i.exec(preference)?.[1])
-    .find((found) => found !== undefined)
-  return { waitMs: Math.min(wait === undefined ? defaultWaitS : Number(wait), maxWaitS) * 1000, async }
+  const wait = found.find(({ name, value }) => name === 'wait' && /^\d+$/.test(value))?.value
+  return {
+    waitMs: Math.min(wait === undefined ? defaultWaitS : Number(wait), maxWaitS) * 1000,
+    async: found.some(({ name, value }) => name === 'respond-async' && value === ''),
+  }
 }
+
+const unquoted = (value: string): string =>
+  value.startsWith('"') ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value

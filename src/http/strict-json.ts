@@ -40,7 +40,6 @@ interface Fault {
 }
 
 function fault(value: unknown, pointer: string, depth: number, seen: { members: number }): Fault | null {
-  if (depth > maxDepth) return { pointer: '', detail: `The body is nested deeper than ${maxDepth} levels.` }
   switch (typeof value) {
     case 'string':
       return textFault(value, pointer)
@@ -49,7 +48,9 @@ function fault(value: unknown, pointer: string, depth: number, seen: { members: 
         ? null
         : { pointer, detail: 'This number cannot be read exactly; send it as a string.' }
     case 'object':
-      return value === null ? null : memberFault(value as Record<string, unknown>, pointer, depth, seen)
+      if (value === null) return null
+      if (depth >= maxDepth) return { pointer: '', detail: `The body is nested deeper than ${maxDepth} levels.` }
+      return memberFault(value as Record<string, unknown>, pointer, depth, seen)
     default:
       return null
   }

@@ -41,19 +41,20 @@ export interface SendRequest {
 
 /** Requests that may wait in this process at one time; more are refused, and claim nothing. */
 const maxWaiting = 4_000
-/** The store gets this long even if the caller wants to wait less. */
+/** How long the store gets if the caller wants no wait, or a shorter one. */
 const minPatienceMs = 1_500
+const asyncPatienceMs = 5_000
 
 /** @param names from `namesOf` @throws Refusal */
 export async function sendMessage(deps: Deps, asked: SendRequest, names: Names): Promise<Answer> {
-  const deadline = deps.clock.mark()
-  const left = (): number => asked.waitMs - deps.clock.elapsedMs(deadline)
+  const since = deps.clock.mark()
+  const patienceMs = asked.async ? asyncPatienceMs : Math.max(asked.waitMs, minPatienceMs)
   const work = claimOrFind(deps, asked, names).catch((error: unknown) => {
     throw asRefusal(error)
   })
-  const found = await withinPatience(deps, work, Math.max(asked.waitMs, minPatienceMs))
-  const { message, claimed } = found
-  const settled = asked.async ? message : await deps.waiters.wait(message, left())
+  const { message, claimed } = await withinPatience(deps, work, patienceMs)
+  const leftMs = asked.async ? 0 : asked.waitMs - deps.clock.elapsedMs(since)
+  const settled = await deps.waiters.wait(message, leftMs)
   return answerFor(settled, { claimed, async: asked.async }, deps.clock.now())
 }
 
@@ -79,7 +80,8 @@ export function namesOf({ keyHeader, scope, request }: Pick<SendRequest, 'keyHea
     case 'invalid':
       throw new Refusal('idempotency-key-invalid', keyHeader.detail)
     case 'key':
-      return derived === undefined || derived === keyHeader.key ? [keyHeader.key] : [keyHeader.key, derived]
+      // A derived key that is given is all that is asked for: it finds its message, or nothing.
+      return derived === undefined || isDerived(keyHeader.key) ? [keyHeader.key] : [keyHeader.key, derived]
     case 'missing':
       if (derived === undefined) throw new Refusal('idempotency-key-required')
       return [derived]
@@ -98,7 +100,7 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
     // Whatever speaks against a new message, a repeat is answered as what it became.
     const found = await deps.store.findKey(asked.scope, names)
     if (found === undefined) throw plan
-    return { message: repeatOf(found, canonical), claimed: false }
+    return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
   }
   return claim(deps, asked, names, canonical, plan)
 }
@@ -106,6 +108,23 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
 function asRefusal(error: unknown): unknown {
   if (error instanceof StoreOverloaded) return new Refusal('overloaded', null, {}, 1)
   return error instanceof StoreUnavailable ? storeUnavailable() : error
+}
+
+/**
+ * A repeat. If the reference found it, the key that it came with is a name of this message too from now on: a key that
+ * was answered with one message never begins another.
+ */
+async function repeat(
+  deps: Deps,
+  { scope }: SendRequest,
+  names: Names,
+  found: FoundKey,
+  canonical: string,
+): Promise<Message> {
+  const message = repeatOf(found, canonical)
+  if (found.key === names[0] || (await deps.store.insertName(scope, names[0], found.key))) return message
+  const taken = await deps.store.findKey(scope, [names[0]])
+  return taken === undefined ? message : repeatOf(taken, canonical)
 }
 
 /** What a repeat gets: the message, if the request is the same. @throws Refusal */
@@ -202,7 +221,7 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
       }
       if (found !== undefined) {
         deps.metrics.claims.inc({ result: 'repeat' })
-        return { message: repeatOf(found, canonical), claimed: false }
+        return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
       }
       if (result.kind === 'intent_taken') {
         const first = await deps.store.findByIntent(asked.scope, asked.request.intent ?? '')

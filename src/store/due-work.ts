@@ -6,7 +6,7 @@
  */
 import type { Message } from '../core/message.ts'
 import type { Database, Statement } from './database.ts'
-import { messageFromRow, selectMessage, type MessageRow } from './message-rows.ts'
+import { joinAnswer, messageFromRow, selectAnswer, selectMessage, type MessageRowWithAnswer } from './message-rows.ts'
 
 const takeDispatch: Statement = {
   name: 'take-dispatch',
@@ -16,12 +16,12 @@ const takeDispatch: Statement = {
         SELECT message_id FROM due_work WHERE due_at <= now() AND task = 'dispatch'
         ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
       RETURNING message_id)
-    SELECT ${selectMessage} FROM taken JOIN messages m ON m.id = taken.message_id ORDER BY m.id`,
+    SELECT ${selectMessage}, ${selectAnswer} FROM taken JOIN messages m ON m.id = taken.message_id ${joinAnswer} ORDER BY m.id`,
 }
 
 /** Up to `limit` messages due for an attempt, put off for 30 s so that another worker leaves them alone meanwhile. */
 export async function takeDueDispatches(database: Database, limit: number): Promise<Message[]> {
-  return (await database.run<MessageRow>(takeDispatch, [limit])).map(messageFromRow)
+  return (await database.run<MessageRowWithAnswer>(takeDispatch, [limit])).map(messageFromRow)
 }
 
 const postpone: Statement = {
@@ -37,11 +37,11 @@ export async function postponeDispatch(database: Database, messageId: string, ms
 const lapsed: Statement = {
   name: 'lapsed-leases',
   text: `
-    SELECT ${selectMessage} FROM messages m JOIN (
+    SELECT ${selectMessage}, ${selectAnswer} FROM messages m JOIN (
       SELECT message_id AS id FROM due_work WHERE task = 'lease' AND due_at <= now()
       UNION
       SELECT id FROM messages WHERE created_at >= $1 AND created_at <= now() AND status = 'sending' AND lease_until <= now()
-    ) late USING (id)
+    ) late USING (id) ${joinAnswer}
     WHERE m.status = 'sending' AND m.lease_until <= now() ORDER BY m.id LIMIT $2`,
 }
 
@@ -50,7 +50,7 @@ const lapsed: Statement = {
  * since `claimedSince` (they are nowhere but in their row).
  */
 export async function findLapsed(database: Database, claimedSince: Date, limit: number): Promise<Message[]> {
-  return (await database.run<MessageRow>(lapsed, [claimedSince, limit])).map(messageFromRow)
+  return (await database.run<MessageRowWithAnswer>(lapsed, [claimedSince, limit])).map(messageFromRow)
 }
 
 const sweepStart: Statement = {

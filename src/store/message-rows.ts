@@ -10,6 +10,7 @@ import {
   type Attempt,
   type EndedAttempt,
   type Message,
+  type ShownMessage,
   type Resolution,
   type State,
 } from '../core/message.ts'
@@ -56,9 +57,6 @@ const fields = [
   'sentAt',
   'resolution',
   'answerStatus',
-  'answerContentType',
-  'answerLocation',
-  'answerBody',
 ] as const satisfies readonly (keyof MessageRow)[]
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -66,7 +64,29 @@ const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_
 /** `m.account_id AS "accountId", …` for a table alias `m`: raw rows look like Prisma's. */
 export const selectMessage = fields.map((name) => `m.${snake(name)} AS "${name}"`).join(', ')
 
-export function messageFromRow(row: MessageRow): Message {
+/** The stored answer, as it stands beside the row in `selectWithAnswer`. */
+interface AnswerRow {
+  answerContentType: string | null
+  answerLocation: string | null
+  answerBody: string | null
+}
+export type MessageRowWithAnswer = MessageRow & AnswerRow
+
+/** For a table alias `w` of answers, joined to `m`. */
+export const selectAnswer =
+  'w.content_type AS "answerContentType", w.location AS "answerLocation", w.body AS "answerBody"'
+export const joinAnswer = 'LEFT JOIN answers w ON w.message_id = m.id'
+
+/** A message whole, with its stored answer if it is final. */
+export function messageFromRow(row: MessageRowWithAnswer): Message {
+  const { answerStatus: status, answerContentType: contentType, answerLocation: location, answerBody: body } = row
+  if (status === null) return { ...shownFromRow(row), answer: null }
+  if (contentType === null || body === null) throw impossible(row, 'its answer is missing')
+  return { ...shownFromRow(row), answer: { status, contentType, location, body } }
+}
+
+/** What is shown of a message needs no stored answer. */
+export function shownFromRow(row: MessageRow): ShownMessage {
   return {
     id: row.id,
     account: row.accountId,
@@ -86,15 +106,6 @@ export function messageFromRow(row: MessageRow): Message {
     attempts: row.attempts,
     earlierVerdict: row.earlierVerdict as OutcomeKind | null,
     state: stateFromRow(row),
-    answer:
-      row.answerStatus === null
-        ? null
-        : {
-            status: row.answerStatus,
-            contentType: present(row, 'answerContentType'),
-            location: row.answerLocation,
-            body: present(row, 'answerBody'),
-          },
   }
 }
 
@@ -182,9 +193,6 @@ export function stateColumns(message: Message) {
     sentAt: state.status === 'sent' ? state.sentAt : null,
     resolution: resolution === null ? null : JSON.stringify(resolution),
     answerStatus: answer?.status ?? null,
-    answerContentType: answer?.contentType ?? null,
-    answerLocation: answer?.location ?? null,
-    answerBody: answer?.body ?? null,
   }
 }
 

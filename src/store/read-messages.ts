@@ -5,11 +5,19 @@
 import type { Fingerprint } from '../core/fingerprint.ts'
 import type { Scope } from '../core/idempotency.ts'
 import type { Channel } from '../core/message-content.ts'
-import type { Message, Status } from '../core/message.ts'
+import type { Message, ShownMessage, Status } from '../core/message.ts'
 import type { TimelineEntry } from '../core/state-machine.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
-import { messageFromRow, selectMessage, type MessageRow } from './message-rows.ts'
+import {
+  joinAnswer,
+  messageFromRow,
+  selectAnswer,
+  selectMessage,
+  shownFromRow,
+  type MessageRow,
+  type MessageRowWithAnswer,
+} from './message-rows.ts'
 
 /** What stands behind a key. */
 export type FoundKey = { readonly key: string; readonly firstSeenAt: Date } & (
@@ -23,7 +31,7 @@ export type FoundKey = { readonly key: string; readonly firstSeenAt: Date } & (
   | { readonly kind: 'void' }
 )
 
-interface KeyRow extends Partial<MessageRow> {
+interface KeyRow extends Partial<MessageRowWithAnswer> {
   asker: number
   key: string
   firstSeenAt: Date
@@ -37,10 +45,11 @@ const byKey: Statement = {
   name: 'message-by-key',
   text: `
     SELECT a.asker, k.key, k.first_seen_at AS "firstSeenAt", k.message_id AS "keyMessageId", k.fingerprint,
-      k.fingerprint_version AS "keyFingerprintVersion", x.status AS "erasedStatus", ${selectMessage}
+      k.fingerprint_version AS "keyFingerprintVersion", x.status AS "erasedStatus", ${selectMessage}, ${selectAnswer}
     FROM json_to_recordset($1::json) AS a (asker integer, account_id text, environment text, key text)
       JOIN idempotency_keys k USING (account_id, environment, key)
       LEFT JOIN messages m ON m.id = k.message_id
+      ${joinAnswer}
       LEFT JOIN erased_messages x ON m.id IS NULL AND x.message_id = k.message_id`,
 }
 
@@ -70,19 +79,19 @@ function foundKey(row: KeyRow): FoundKey {
   if (keyMessageId === null) return { kind: 'void', key, firstSeenAt }
   const fingerprint = { version: row.keyFingerprintVersion, hash: row.fingerprint }
   if (typeof row.id === 'string')
-    return { kind: 'message', key, firstSeenAt, fingerprint, message: messageFromRow(row as MessageRow) }
+    return { kind: 'message', key, firstSeenAt, fingerprint, message: messageFromRow(row as MessageRowWithAnswer) }
   if (row.erasedStatus === null) throw new Error(`key of message ${keyMessageId} has neither a message nor its remains`)
   return { kind: 'erased', key, firstSeenAt, fingerprint, messageId: keyMessageId, lastStatus: row.erasedStatus }
 }
 
 const byIds: Statement = {
   name: 'messages-by-ids',
-  text: `SELECT ${selectMessage} FROM messages m WHERE m.id = ANY ($1)`,
+  text: `SELECT ${selectMessage}, ${selectAnswer} FROM messages m ${joinAnswer} WHERE m.id = ANY ($1)`,
 }
 
 /** For workers and waiters, whatever the account. */
 export async function findMessages(database: Database, ids: readonly string[]): Promise<Message[]> {
-  return (await database.run<MessageRow>(byIds, [ids])).map(messageFromRow)
+  return (await database.run<MessageRowWithAnswer>(byIds, [ids])).map(messageFromRow)
 }
 
 const versionsByIds: Statement = {
@@ -96,11 +105,15 @@ export async function findVersions(database: Database, ids: readonly string[]): 
   return new Map(rows.map(({ id, version }) => [id, version]))
 }
 
+const byScopedId: Statement = {
+  name: 'message-by-id',
+  text: `SELECT ${selectMessage}, ${selectAnswer} FROM messages m ${joinAnswer}
+    WHERE m.id = $1 AND m.account_id = $2 AND m.environment = $3`,
+}
+
 export async function findMessage(database: Database, scope: Scope, id: string): Promise<Message | undefined> {
-  const row = await database.cold(async (prisma) =>
-    prisma.message.findUnique({ where: { id, accountId: scope.account, environment: scope.environment } }),
-  )
-  return row === null ? undefined : messageFromRow(row)
+  const [row] = await database.run<MessageRowWithAnswer>(byScopedId, [id, scope.account, scope.environment])
+  return row === undefined ? undefined : messageFromRow(row)
 }
 
 const byIntent: Statement = {
@@ -108,9 +121,13 @@ const byIntent: Statement = {
   text: `SELECT ${selectMessage} FROM messages m WHERE m.account_id = $1 AND m.environment = $2 AND m.intent_guard = $3`,
 }
 
-export async function findByIntent(database: Database, scope: Scope, intent: string): Promise<Message | undefined> {
+export async function findByIntent(
+  database: Database,
+  scope: Scope,
+  intent: string,
+): Promise<ShownMessage | undefined> {
   const [row] = await database.run<MessageRow>(byIntent, [scope.account, scope.environment, intent])
-  return row === undefined ? undefined : messageFromRow(row)
+  return row === undefined ? undefined : shownFromRow(row)
 }
 
 /** What a list may be narrowed to; absent: everything. */
@@ -133,7 +150,7 @@ export async function listMessages(
   filter: MessageFilter,
   limit: number,
   before: string | null,
-): Promise<Message[]> {
+): Promise<ShownMessage[]> {
   const { to, createdAfter, createdBefore, ...equal } = filter
   const created = {
     ...(createdAfter === undefined ? {} : { gt: createdAfter }),
@@ -153,7 +170,7 @@ export async function listMessages(
       take: limit,
     }),
   )
-  return rows.map(messageFromRow)
+  return rows.map(shownFromRow)
 }
 
 /** What the row does not hold of the time line, oldest first. */

@@ -38,9 +38,6 @@ const state = {
   sent_at: 'timestamptz',
   resolution: 'text',
   answer_status: 'smallint',
-  answer_content_type: 'text',
-  answer_location: 'text',
-  answer_body: 'text',
   updated_at: 'timestamptz',
 } as const
 /** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
@@ -52,6 +49,9 @@ const extras = {
   due: 'text',
   dispatch_at: 'timestamptz',
   events: 'json',
+  answer_content_type: 'text',
+  answer_location: 'text',
+  answer_body: 'text',
 } as const
 
 const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${name} ${type}`)
@@ -73,6 +73,12 @@ const save: Statement = {
       ON CONFLICT (message_id) DO UPDATE SET task = excluded.task, due_at = excluded.due_at),
     cleared AS (
       DELETE FROM due_work d USING changes c JOIN saved USING (id) WHERE d.message_id = c.id AND c.due = 'clear'),
+    answered AS (
+      INSERT INTO answers (message_id, status, content_type, location, body)
+      SELECT c.id, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body
+      FROM changes c JOIN saved USING (id) WHERE c.answer_status IS NOT NULL
+      ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+        location = excluded.location, body = excluded.body),
     noted AS (
       INSERT INTO events (id, message_id, type, at, attempt_id, data)
       SELECT e.id, c.id, e.type, e.at, e.attempt_id, e.data
@@ -104,9 +110,9 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     sent_at: row.sentAt,
     resolution: row.resolution,
     answer_status: row.answerStatus,
-    answer_content_type: row.answerContentType,
-    answer_location: row.answerLocation,
-    answer_body: row.answerBody,
+    answer_content_type: next.answer?.contentType ?? null,
+    answer_location: next.answer?.location ?? null,
+    answer_body: next.answer?.body ?? null,
     updated_at: next.updatedAt,
     guards_intent: guardsIntent(next),
     lease_ms: leaseMs,

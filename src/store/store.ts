@@ -1,6 +1,6 @@
 /** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
 import type { Scope } from '../core/idempotency.ts'
-import type { Message } from '../core/message.ts'
+import type { Message, ShownMessage } from '../core/message.ts'
 import type { TimelineEntry } from '../core/state-machine.ts'
 import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
 import type { Database, Statement } from './database.ts'
@@ -19,8 +19,13 @@ export interface Store {
   findMessages(ids: readonly string[]): Promise<Message[]>
   findVersions(ids: readonly string[]): Promise<Map<string, number>>
   findMessage(scope: Scope, id: string): Promise<Message | undefined>
-  findByIntent(scope: Scope, intent: string): Promise<Message | undefined>
-  listMessages(scope: Scope, filter: reading.MessageFilter, limit: number, before: string | null): Promise<Message[]>
+  findByIntent(scope: Scope, intent: string): Promise<ShownMessage | undefined>
+  listMessages(
+    scope: Scope,
+    filter: reading.MessageFilter,
+    limit: number,
+    before: string | null,
+  ): Promise<ShownMessage[]>
   findEvents(messageId: string): Promise<(TimelineEntry & { id: string })[]>
   takeDueDispatches(limit: number): Promise<Message[]>
   postponeDispatch(messageId: string, ms: number): Promise<void>
@@ -29,6 +34,7 @@ export interface Store {
   saveSweep(name: string, seenUntil: Date): Promise<void>
   countDueWork(): Promise<number>
   eraseResults(finalBefore: Date, limit: number): Promise<number>
+  insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
   findApiKey(id: string): Promise<keys.StoredApiKey | undefined>
   insertApiKey(key: keys.StoredApiKey): Promise<void>
@@ -56,6 +62,7 @@ export function createStore(database: Database): Store {
     saveSweep: async (...sweep) => dueWork.saveSweep(database, ...sweep),
     countDueWork: async () => dueWork.countDueWork(database),
     eraseResults: async (...old) => eraseResults(database, ...old),
+    insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
     findApiKey: async (id) => keys.findApiKey(database, id),
     insertApiKey: async (key) => keys.insertApiKey(database, key),

@@ -3,16 +3,18 @@
  * did not say how it ended. Nothing is sent from here.
  *
  * Z1. After the last fault, no message stays `sending` for longer than its lease and two passes.
- * Z2. Synchronous claims stand in no work list, so a pass looks through those of the last minutes; the first pass of a
- *     process, and one an hour, looks back to where the last such pass began, and some: nothing falls between.
+ * Z2. Synchronous claims stand in no work list, so a pass looks through those claimed since some minutes before the pass
+ *     before it; the first pass of a process, and one an hour, looks back to where the last such pass began, and an hour
+ *     more: nothing falls between.
  */
+import { attemptOf } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
 
 const batch = 500
 const deepEveryMs = 3_600_000
 const deepMarginMs = 3_600_000
-const lookBackMs = 300_000
+const marginMs = 300_000
 const sweepName = 'leases'
 
 export interface RescuerPass {
@@ -21,23 +23,27 @@ export interface RescuerPass {
 
 export function createRescuer(deps: Deps): { runOnce(): Promise<RescuerPass> } {
   let lastDeep: Date | null = null
-  // A lease outlives no call; claims older than the longest of them and some were seen by earlier passes.
-  const longestCallMs = Math.max(0, ...deps.providers.all().map(({ callMs }) => callMs))
+  let lastPass = new Date(0)
+  // What was claimed earlier than a lease and some before the last pass had lapsed by then, and was seen.
+  const lookBackMs = marginMs + deps.leaseMarginMs + Math.max(0, ...deps.providers.all().map(({ callMs }) => callMs))
 
   return {
     runOnce: async () => {
       const now = deps.clock.now()
       const deep = lastDeep === null || now.getTime() - lastDeep.getTime() >= deepEveryMs
-      const since = deep ? await deepSince(deps) : new Date(now.getTime() - lookBackMs - 2 * longestCallMs)
+      const since = deep ? await deepSince(deps) : new Date(lastPass.getTime() - lookBackMs)
       let rescued = 0
       for (;;) {
         const lapsed = await deps.store.findLapsed(since, batch)
         for (const message of lapsed) {
-          const { decision } = await applyEvent(deps, message, { type: 'lease_lapsed', at: deps.clock.now() })
+          const attemptId = attemptOf(message.state)?.id ?? ''
+          const event = { type: 'lease_lapsed', attemptId, at: deps.clock.now() } as const
+          const { decision } = await applyEvent(deps, message, event)
           if (decision.kind === 'transition') rescued++
         }
         if (lapsed.length < batch) break
       }
+      lastPass = now
       if (deep) {
         await deps.store.saveSweep(sweepName, now)
         lastDeep = now

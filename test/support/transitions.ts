@@ -68,7 +68,7 @@ export const events: Readonly<Record<string, Event>> = {
   ...Object.fromEntries(
     outcomeKinds.map((kind) => [kind, { type: 'outcome', attempt, outcome: outcomeOf(kind), at, random: 0 } as const]),
   ),
-  'lease lapsed': { type: 'lease_lapsed', at },
+  'lease lapsed': { type: 'lease_lapsed', attemptId: attempt.id, at },
   expire: { type: 'expire', at },
   cancel: { type: 'cancel', apiKey: 'k', at },
   'settle: sent': { ...settle, outcome: 'sent' },

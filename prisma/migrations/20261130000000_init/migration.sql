@@ -72,11 +72,9 @@ CREATE TABLE messages (
   sent_at             timestamptz(3),
   resolution          text,
   answer_status       smallint,
-  answer_content_type text,
-  answer_location     text,
-  answer_body         text,
 
-  -- What each status needs, in the words of src/core/message.ts (compared in a test).
+  -- What each status needs, in the words of src/core/message.ts (compared in a test). A CHECK is passed by NULL as by
+  -- true, so each of these is a statement that cannot be NULL, or says IS TRUE.
   CONSTRAINT status_is_known CHECK (
     status IN ('scheduled', 'queued', 'sending', 'unknown', 'sent', 'failed', 'canceled')),
   CONSTRAINT attempt_is_whole CHECK (
@@ -84,31 +82,43 @@ CREATE TABLE messages (
     AND (attempt_id IS NULL) = (attempt_started_at IS NULL)
     AND (attempt_id IS NULL) = (attempt_provider IS NULL)),
   CONSTRAINT outcome_is_whole CHECK (
-    (outcome IS NULL) = (attempt_ended_at IS NULL) AND (outcome IS NULL) = (evidence IS NULL)),
+    (outcome IS NULL) = (attempt_ended_at IS NULL) AND (outcome IS NULL) = (evidence IS NULL)
+    AND (outcome IS NULL OR attempt_id IS NOT NULL)),
+  CONSTRAINT only_sending_runs CHECK ((status = 'sending') = (attempt_id IS NOT NULL AND outcome IS NULL)),
   CONSTRAINT scheduled_has_not_begun CHECK (status <> 'scheduled' OR (send_at IS NOT NULL AND attempts = 0)),
   CONSTRAINT queued_was_not_sent CHECK (
-    status <> 'queued' OR (due_at IS NOT NULL AND (attempts = 0 OR outcome = 'not_sent'))),
-  CONSTRAINT sending_has_a_lease CHECK (
-    status <> 'sending' OR (attempt_id IS NOT NULL AND outcome IS NULL AND lease_until IS NOT NULL)),
+    status <> 'queued' OR (due_at IS NOT NULL AND (outcome IS NULL OR outcome = 'not_sent'))),
+  CONSTRAINT sending_has_a_lease CHECK (status <> 'sending' OR lease_until IS NOT NULL),
   CONSTRAINT unknown_has_evidence CHECK (
-    status <> 'unknown' OR (outcome IS NOT NULL AND (outcome = 'unknown' OR earlier_verdict = 'unknown'))),
+    status <> 'unknown' OR (outcome = 'unknown') IS TRUE OR (outcome IS NOT NULL AND earlier_verdict = 'unknown') IS TRUE),
   CONSTRAINT sent_was_accepted CHECK (
-    status <> 'sent' OR (sent_at IS NOT NULL AND (outcome = 'accepted' OR resolution IS NOT NULL))),
+    status <> 'sent'
+    OR (sent_at IS NOT NULL AND outcome IS NOT NULL AND (outcome = 'accepted' OR resolution IS NOT NULL))),
   CONSTRAINT failed_has_a_reason CHECK (
-    (status = 'failed') = (failed_reason IS NOT NULL)
-    AND (failed_reason IN ('provider_refused', 'expired', 'resolved_not_sent'))
-    AND (failed_reason <> 'resolved_not_sent' OR resolution IS NOT NULL)
-    AND (failed_reason = 'resolved_not_sent' OR outcome IS NULL OR outcome IN ('rejected', 'not_sent'))),
+    CASE WHEN status <> 'failed' THEN failed_reason IS NULL
+      ELSE CASE failed_reason
+        WHEN 'provider_refused' THEN (outcome = 'rejected') IS TRUE
+        WHEN 'expired' THEN outcome IS NULL OR outcome = 'not_sent'
+        WHEN 'resolved_not_sent' THEN resolution IS NOT NULL AND outcome IS NOT NULL
+        ELSE false END
+    END),
   CONSTRAINT canceled_was_not_sent CHECK (status <> 'canceled' OR outcome IS NULL OR outcome = 'not_sent'),
-  CONSTRAINT final_has_its_answer CHECK (
-    (status IN ('sent', 'failed', 'canceled')) = (answer_status IS NOT NULL)
-    AND (answer_status IS NULL) = (answer_body IS NULL)
-    AND (answer_status IS NULL) = (answer_content_type IS NULL)),
+  CONSTRAINT final_has_its_answer CHECK ((status IN ('sent', 'failed', 'canceled')) = (answer_status IS NOT NULL)),
   CONSTRAINT intent_is_guarded CHECK (
     intent_guard IS NOT DISTINCT FROM (CASE WHEN status IN ('failed', 'canceled') THEN NULL ELSE intent END))
 )
 -- Room in each page for the outcome update to stay there (HOT): no index below names a column that an outcome changes.
-WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
+WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
+
+-- The stored answers, as bytes. A table of their own: an outcome must not lengthen the row of a message so much that its
+-- update leaves the page.
+CREATE TABLE answers (
+  message_id   uuid PRIMARY KEY,
+  status       smallint NOT NULL,
+  content_type text NOT NULL,
+  location     text,
+  body         text NOT NULL
+);
 
 CREATE INDEX messages_by_scope ON messages (account_id, environment, id);
 -- The rescuer scans the claims of the last minutes for lapsed leases.
