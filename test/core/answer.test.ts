@@ -124,6 +124,16 @@ describe('the answer', () => {
     expect(detail('failed, settled by a person')).toContain('A person settled')
   })
 
+  test('ends what the provider said before it says what to do', () => {
+    const refusedWith = (detail: string) => {
+      const evidence = { phase: 'answered', httpStatus: 400, code: '21610', detail } as const
+      const event = { ...outcomeOf(attempt(), 'rejected'), outcome: { kind: 'rejected', evidence } } as const
+      return play(messageIn(states.sending), event).answer?.body
+    }
+    for (const detail of ['Attempt to send to unsubscribed recipient', 'Attempt to send to unsubscribed recipient.'])
+      expect(refusedWith(detail)).toContain('(21610): Attempt to send to unsubscribed recipient. Nothing')
+  })
+
   test('holds no recipient, text or key where it is a problem', () => {
     for (const [which, who] of problemRows) {
       const { body } = answerFor(messages[which], askers[who], t0)
@@ -153,6 +163,13 @@ describe('a stored answer', () => {
     for (const status of ['sent', 'failed', 'canceled'] as const)
       expect(answerFor(messageIn(states[status], { answer: stored }), askers.repeat, t0)).toMatchObject(stored)
   })
+
+  test.each(['sent', 'failed', 'canceled'] as const)(
+    'A1 that is missing of one that is %s is a bug, and not made up',
+    (status) => {
+      expect(() => answerFor(messageIn(states[status]), askers.repeat, t0)).toThrow(/without its answer/)
+    },
+  )
 
   test.each(['scheduled', 'queued', 'sending', 'unknown'] as const)('does not exist of one that is %s', (status) => {
     expect(() => finalAnswer(messageIn(states[status]))).toThrow(status)

@@ -116,7 +116,7 @@ export const whatFollows = (decision: Decision): string =>
   decision.kind === 'transition' ? decision.next.status : decision.kind
 
 export const begin = (number: number): Event => ({ type: 'begin', attempt: attempt(number) })
-export const lapse: Event = { type: 'lease_lapsed', attemptId: attempt().id, at: after(5_000) }
+export const lapse = { type: 'lease_lapsed', attemptId: attempt().id, at: after(5_000) } as const satisfies Event
 export const expire: Event = { type: 'expire', at: after(86_400_000) }
 export const cancel: Event = { type: 'cancel', apiKey: 'key1', at: after(5_000) }
 export const settle = (outcome: 'sent' | 'not_sent', number = 1): Event => ({

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { isFinal, sentOf, statuses, type Attempt, type Message, type Status } from '../../src/core/message.ts'
 import { fold, outcomeKinds, type OutcomeKind } from '../../src/core/outcome.ts'
 import type { Event } from '../../src/core/state-machine.ts'
-import { after, applied, attempt, messageIn, outcomeOf, states } from './fixtures.ts'
+import { after, applied } from './fixtures.ts'
+import { eventOf, starts, step, type Step } from './random-histories.ts'
 
 const kinds = fc.constantFrom(...outcomeKinds)
 
@@ -49,32 +50,6 @@ describe('the fold over the outcomes of all attempts', () => {
   })
 })
 
-type Step =
-  | { readonly do: 'begin' | 'lapse' | 'expire' | 'cancel' }
-  | { readonly do: 'tell'; readonly which: number; readonly kind: OutcomeKind }
-  | { readonly do: 'settle'; readonly which: number; readonly outcome: 'sent' | 'not_sent' }
-
-/** 0 is the attempt that began last, 1 the one before it; most news is of the last. */
-const which = fc.oneof(
-  { weight: 4, arbitrary: fc.constant(0) },
-  { weight: 1, arbitrary: fc.integer({ min: 1, max: 3 }) },
-)
-const news = fc.oneof({ weight: 3, arbitrary: fc.constant<OutcomeKind>('not_sent') }, { weight: 2, arbitrary: kinds })
-const verdicts = fc.constantFrom('sent' as const, 'not_sent' as const)
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('begin' as const) }) },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('tell' as const), which, kind: news }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('lapse' as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('expire' as const, 'cancel' as const) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('settle' as const), which, outcome: verdicts }) },
-)
-
-const starts = fc.constantFrom<Message>(
-  messageIn(states.sending),
-  messageIn(states.scheduled),
-  messageIn({ status: 'queued', last: null, dueAt: after(0) }),
-)
-
 /** What is known of each attempt, told without the code under test. */
 type Knowledge = OutcomeKind | 'running'
 
@@ -92,7 +67,7 @@ function firstBreach(rule: Rule, start: Message, steps: readonly Step[]): string
   const begun = start.state.status === 'sending' ? [start.state.attempt] : []
   let history: History = { message: start, begun, known: new Map(begun.map(({ id }) => [id, 'running'])) }
   for (const [i, asked] of steps.entries()) {
-    const event = eventOf(history, asked, after(10_000 + i * 1_000))
+    const event = eventOf(history.message, history.begun, asked, after(10_000 + i * 1_000))
     if (event === undefined) continue
     const { message, decision } = applied(history.message, event)
     if (decision.kind === 'illegal' && event.type !== 'settle') return decision.because
@@ -105,41 +80,15 @@ function firstBreach(rule: Rule, start: Message, steps: readonly Step[]): string
   return null
 }
 
-function eventOf({ message, begun }: History, asked: Step, at: Date): Event | undefined {
-  switch (asked.do) {
-    case 'begin':
-      return { type: 'begin', attempt: { ...attempt(message.attempts + 1), startedAt: at } }
-    case 'lapse':
-      return { type: 'lease_lapsed', attemptId: begun.at(-1)?.id ?? 'none', at }
-    case 'expire':
-      return { type: 'expire', at }
-    case 'cancel':
-      return { type: 'cancel', apiKey: 'key1', at }
-    case 'tell': {
-      const of = begun.at(-1 - asked.which)
-      return of === undefined ? undefined : outcomeOf(of, asked.kind, at)
-    }
-    case 'settle': {
-      const of = begun.at(-1 - asked.which)
-      if (of === undefined) return undefined
-      const { outcome } = asked
-      return {
-        type: 'settle',
-        attemptId: of.id,
-        outcome,
-        providerMessageId: null,
-        evidence: 'seen',
-        apiKey: 'key1',
-        at,
-      }
-    }
-  }
-}
-
 function learn({ known, message }: History, event: Event, kind: string): Map<string, Knowledge> {
   const next = new Map(known)
   if (event.type === 'begin' && kind === 'transition') next.set(event.attempt.id, 'running')
-  if (event.type === 'lease_lapsed' && message.state.status === 'sending') next.set(message.state.attempt.id, 'unknown')
+  if (
+    event.type === 'lease_lapsed' &&
+    message.state.status === 'sending' &&
+    message.state.attempt.id === event.attemptId
+  )
+    next.set(event.attemptId, 'unknown')
   if (event.type === 'settle' && kind === 'transition')
     next.set(event.attemptId, event.outcome === 'sent' ? 'accepted' : 'not_sent')
   if (event.type === 'outcome') {
@@ -198,19 +147,24 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M1 `sending` is left only by an outcome or a lapse', () => {
-    const rule: Rule = (before, event, now) =>
-      statusOf(before) !== 'sending' ||
-      statusOf(now) === 'sending' ||
-      event.type === 'outcome' ||
-      event.type === 'lease_lapsed'
+  test('M1 `sending` is left only by the outcome of its attempt, the lapse of its lease, or an acceptance', () => {
+    const rule: Rule = (before, event, now) => {
+      const { state } = before.message
+      if (state.status !== 'sending' || statusOf(now) === 'sending') return true
+      if (event.type === 'lease_lapsed') return event.attemptId === state.attempt.id
+      if (event.type !== 'outcome') return false
+      return event.attempt.id === state.attempt.id || event.outcome.kind === 'accepted'
+    }
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M2 a lapse makes `unknown`, and nothing is due', () => {
-    const rule: Rule = (before, event, now) =>
-      event.type !== 'lease_lapsed' ||
-      (statusOf(before) === 'sending' ? statusOf(now) === 'unknown' : now.message === before.message)
+  test('M2 a lapse makes the message of the attempt that runs `unknown`, and no other', () => {
+    const rule: Rule = (before, event, now) => {
+      if (event.type !== 'lease_lapsed') return true
+      const { state } = before.message
+      const runs = state.status === 'sending' && state.attempt.id === event.attemptId
+      return runs ? statusOf(now) === 'unknown' : now.message === before.message
+    }
     expect(counterexample(rule)).toBeNull()
   })
 
@@ -256,7 +210,7 @@ describe('after any history', () => {
   test('the histories are rich: every status is reached, and so are corrections and third attempts', () => {
     const reached = new Set<string>()
     const note: Rule = (before, _, now) => {
-      reached.add(statusOf(now))
+      reached.add(statusOf(before)).add(statusOf(now))
       if (isFinal(statusOf(before)) && now.message !== before.message) reached.add('corrected')
       if (now.begun.length >= 3) reached.add('third attempt')
       return true

@@ -1,6 +1,7 @@
 /** What is told after a message was settled, told twice, or told by a person (engine.md, D6, E9). */
 import { describe, expect, test } from 'vitest'
-import { decide } from '../../src/core/state-machine.ts'
+import type { Message } from '../../src/core/message.ts'
+import { decide, type Event } from '../../src/core/state-machine.ts'
 import {
   after,
   alarms,
@@ -65,6 +66,48 @@ describe('a late answer', () => {
     expect(JSON.parse(message.answer?.body ?? '')).toMatchObject({ status: 'sent', providerMessageId: 'SM1' })
   })
 
+  test.each<[string, Message]>([
+    ['canceled, whose answer said sent: no', play(messageIn(states.queued), cancel)],
+    ['expired, whose answer said sent: no', play(messageIn(states.queued), expire)],
+    ['queued again, for its attempt was said not to be sent', messageIn(states.queued)],
+    ['being sent again, for the attempt before was said not to be sent', play(messageIn(states.queued), begin(2))],
+  ])('M4 that says "accepted" raises an alarm at a message that is %s', (_, message) => {
+    const decision = decide(message, outcomeOf(attempt(), 'accepted'))
+    expect(decision).toMatchObject({ kind: 'transition', next: { status: 'sent' } })
+    expect(alarms(decision)).toEqual(['verdict_corrected'])
+  })
+
+  test.each<[string, Event[], object[]]>([
+    [
+      'refused for good',
+      [outcomeOf(attempt(2), 'rejected')],
+      [{ type: 'attempt_ended', data: { outcome: 'rejected' } }],
+    ],
+    ['lost', [outcomeOf(attempt(2), 'unknown')], [{ type: 'attempt_ended', data: { outcome: 'unknown' } }]],
+    ['running', [], [{ type: 'attempt_started', data: { number: 2, provider: 'fake' } }]],
+  ])(
+    'that says "accepted" of an earlier attempt moves the present one, which is %s, to the time line',
+    (_, second, moved) => {
+      const message = play(messageIn(states.queued), begin(2), ...second)
+      const decision = decide(message, outcomeOf(attempt(1), 'accepted', after(9_000)))
+      const [first, ...others] = entries(decision)
+      expect([first]).toMatchObject(moved)
+      expect(first?.attemptId).toBe(attempt(2).id)
+      expect(others).toMatchObject([{ type: 'late_outcome', attemptId: attempt(1).id }])
+    },
+  )
+
+  test('D6 of a stale owner is recorded as evidence, also where it is "unknown" still', () => {
+    const lapsed = play(messageIn(states.sending), lapse)
+    const evidence = { phase: 'answered', httpStatus: 500, detail: 'An answer without a verdict.' } as const
+    const event: Event = { ...outcomeOf(attempt(), 'unknown', after(9_000)), outcome: { kind: 'unknown', evidence } }
+    const decision = decide(lapsed, event)
+    expect(decision.kind).toBe('ignored')
+    expect(entries(decision)).toEqual([
+      { type: 'late_outcome', at: after(9_000), attemptId: attempt().id, data: { outcome: 'unknown', ...evidence } },
+    ])
+  })
+
   test('M4 that says "accepted" of a canceled message makes it sent, with a new answer', () => {
     const canceled = play(messageIn(states.queued), cancel)
     expect(canceled.answer?.status).toBe(409)
@@ -88,6 +131,14 @@ describe('a late answer', () => {
       expect(entries(decision)).toHaveLength(1)
     }
   })
+})
+
+test('M1 the lapse of a lease ends the attempt whose lease it was, and no other', () => {
+  // The rescuer read attempt 1 as lapsed; before it wrote, that attempt ended and another began.
+  const present = play(messageIn(states.sending), outcomeOf(attempt(1), 'not_sent'), begin(2))
+  expect(present.state).toMatchObject({ status: 'sending', attempt: { number: 2 } })
+  expect(decide(present, lapse)).toMatchObject({ kind: 'ignored', effects: [] })
+  expect(decide(present, { ...lapse, attemptId: attempt(2).id })).toMatchObject({ next: { status: 'unknown' } })
 })
 
 describe('the same news again', () => {

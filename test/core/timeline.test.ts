@@ -59,12 +59,6 @@ describe('the time line', () => {
       ['claimed', ...[1, 2, 3].flatMap((n) => [`attempt_started ${n}`, `attempt_ended ${n}`])],
     ],
     [
-      'one whose lease lapsed and whose answer came late',
-      messageIn(states.sending),
-      [lapse, outcomeOf(attempt(), 'accepted', after(9_000))],
-      ['claimed', 'attempt_started 1', 'lease_lapsed 1', 'attempt_ended 1', 'late_outcome 1'],
-    ],
-    [
       'one that a person settled',
       queued,
       [...call(1, 'unknown'), settle('sent')],
@@ -81,12 +75,54 @@ describe('the time line', () => {
     expect(linesOf(start, ...events).map(nameOf)).toEqual(expected)
   })
 
+  test('tells both of a lease that lapsed and of the answer that came late', () => {
+    const late = outcomeOf(attempt(), 'accepted', after(9_000))
+    const lines = linesOf(messageIn(states.sending), lapse, late).filter(({ type }) => type !== 'attempt_ended')
+    expect(lines.map(nameOf)).toEqual(['claimed', 'attempt_started 1', 'lease_lapsed 1', 'late_outcome 1'])
+  })
+
   test('tells the same of an attempt before and after another follows it', () => {
     const tell = (lines: ReturnType<typeof linesOf>) =>
       lines.filter(({ attempt: of }) => of?.endsWith('1') === true).map(({ type, at, data }) => ({ type, at, data }))
     const before = tell(linesOf(queued, ...call(1, 'not_sent')))
     expect(before).toHaveLength(2)
     expect(tell(linesOf(queued, ...call(1, 'not_sent'), begin(2)))).toEqual(before)
+  })
+
+  test('T1 gives the lines of an attempt the same ids before and after another follows it', () => {
+    const idsOf = (lines: ReturnType<typeof linesOf>): string[] =>
+      lines.filter(({ attempt: of }) => of?.endsWith('1') === true).map(({ id }) => id)
+    const before = idsOf(linesOf(queued, ...call(1, 'not_sent')))
+    expect(before).toHaveLength(2)
+    expect(idsOf(linesOf(queued, ...call(1, 'not_sent'), begin(2)))).toEqual(before)
+  })
+
+  test.each<[string, Event[]]>([
+    ['refused for good', call(2, 'rejected')],
+    ['lost', call(2, 'unknown')],
+    ['still running', [begin(2)]],
+  ])('T1 keeps an attempt that is %s when an earlier one turns out to be accepted', (_, second) => {
+    const events = [...call(1, 'not_sent'), ...second]
+    const ofSecond = linesOf(queued, ...events).filter((line) => nameOf(line).endsWith(' 2'))
+    expect(ofSecond.map(nameOf)).toContain('attempt_started 2')
+    const late = outcomeOf(attempt(1), 'accepted', after(9_000))
+    expect(linesOf(queued, ...events, late)).toEqual(expect.arrayContaining(ofSecond))
+  })
+
+  test('T2 tells what happened within one millisecond in the order in which it happened', () => {
+    const [first, second] = [1, 2].map((number) => ({ ...attempt(number), startedAt: t0 }))
+    if (first === undefined || second === undefined) throw new Error('two attempts')
+    const ended = outcomeOf(first, 'not_sent', t0)
+    const lines = linesOf(queued, { type: 'begin', attempt: first }, ended, { type: 'begin', attempt: second })
+    expect(lines.map(nameOf)).toEqual(['claimed', 'attempt_started 1', 'attempt_ended 1', 'attempt_started 2'])
+    expect(new Set(lines.map(({ id }) => id)).size).toBe(4)
+  })
+
+  test('has ids with a UUIDv7 inside, of the time of the line', () => {
+    for (const { id, at } of linesOf(queued, ...call(1, 'not_sent'), begin(2))) {
+      expect(id).toMatch(/^evt_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/)
+      expect(Number.parseInt(id.slice(4, 16), 16)).toBe(Date.parse(at))
+    }
   })
 
   test('names who settled or canceled it, when and why', () => {

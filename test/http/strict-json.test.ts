@@ -205,6 +205,13 @@ describe('nesting', () => {
     expect(parse(objects(depth)).ok).toBe(ok)
   })
 
+  test('J1 counts a level that is empty too', () => {
+    expect(parse('['.repeat(64) + ']'.repeat(64)).ok).toBe(true)
+    expect(parse('['.repeat(65) + ']'.repeat(65)).ok).toBe(false)
+    expect(parse(`${'{"a":'.repeat(63)}{}${'}'.repeat(63)}`).ok).toBe(true)
+    expect(parse(`${'{"a":'.repeat(64)}{}${'}'.repeat(64)}`).ok).toBe(false)
+  })
+
   test('J1 of half a million levels, cut or empty, is refused without a crash', () => {
     expect(parse('['.repeat(500_000)).ok).toBe(false)
     expect(parse('['.repeat(500_000) + ']'.repeat(500_000)).ok).toBe(false)

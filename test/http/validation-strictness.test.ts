@@ -32,6 +32,8 @@ const fields = channels.flatMap((channel) =>
   [...lines[channel], ...everywhere].map((pointer) => [channel, pointer] as const),
 )
 
+const escapeName = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
 describe('H3 a line break or control character', () => {
   const breaks = ['\r\n', '\r', '\n', '\u0000', '\t', '\u000b', '\u001f', '\u007f', '\u0085', '\u2028', '\u2029']
   test.each(fields)('in the %s field %s is refused, wherever it stands', (channel, pointer) => {
@@ -76,6 +78,19 @@ describe('nothing is coerced', () => {
         expect([name, refusedAt({ ...full[channel], [name]: null })]).toEqual([name, `/${name}`])
   })
 
+  test('metadata is text to text, whatever a name is made of', () => {
+    const names = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('a\nb', '\n', 'a\r', '\u2028', '', '__proto__'),
+    )
+    fc.assert(
+      fc.property(names, fc.constantFrom(...others), (name, value) => {
+        const metadata = Object.fromEntries([[name, value]])
+        expect(refusedAt({ ...minimal.sms, metadata })).toBe(`/metadata/${escapeName(name)}`)
+      }),
+    )
+  })
+
   test('of the bodies of other routes neither', () => {
     const compiled = validatorCompiler({ schema: resolveBody, method: 'POST', url: '/x', httpPart: 'body' })
     const body = { attempt: `att_${'0'.repeat(32)}`, outcome: 'sent', evidence: 'seen' }
@@ -118,13 +133,12 @@ describe('an unknown member', () => {
   const names = fc.oneof(fc.constantFrom(...wellKnown), fc.string(), fc.string({ unit: 'binary' }))
   const withMember = (body: unknown, pointer: string, name: string, value: unknown): unknown =>
     withAt(body, pointer, Object.fromEntries([...Object.entries(valueAt(body, pointer) as Body), [name, value]]))
-  const escape = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
   test.each(closed)('of %s at %j is refused, whatever it is called and holds', (channel, pointer, known) => {
     fc.assert(
       fc.property(names, fc.jsonValue(), (name, value) => {
         fc.pre(!known.includes(name))
-        expect(refusedAt(withMember(full[channel], pointer, name, value))).toBe(`${pointer}/${escape(name)}`)
+        expect(refusedAt(withMember(full[channel], pointer, name, value))).toBe(`${pointer}/${escapeName(name)}`)
       }),
     )
   })
