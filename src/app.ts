@@ -1,5 +1,5 @@
 /** The HTTP application: Fastify with its limits, the order of checks, the routes and the docs. Reads no environment, does not listen. */
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES, type ServerResponse } from 'node:http'
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
@@ -59,12 +59,20 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
     clientErrorHandler(error, socket) {
       // Not even a request: a raw answer is all there can be.
       if (error.code === 'ECONNRESET' || socket.destroyed) return
+      const pending = (socket as { _httpMessage?: ServerResponse })._httpMessage
+      if (pending !== undefined && pending !== null) {
+        // What came behind a good request is no request; that one is answered, and then the connection ends.
+        pending.once('close', () => socket.destroy())
+        return
+      }
       const type = clientErrors[error.code ?? ''] ?? 'invalid-request'
-      const problem = problemBody(type, occurrence(deps.newUuid()), 'The request cannot be read.')
+      const requestId = deps.newUuid()
+      const problem = problemBody(type, occurrence(requestId), 'The request cannot be read.')
       const body = JSON.stringify(problem)
       socket.end(
         [
           `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+          `X-Request-Id: ${requestId}`,
           `Content-Type: ${problemType}`,
           `Content-Length: ${Buffer.byteLength(body)}`,
           'Connection: close',
@@ -84,8 +92,8 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   // The order of checks: first who asks, before a byte of the body is read.
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
-    if (request.url.startsWith('/v1')) reply.header('cache-control', 'no-store')
     const { scope } = request.routeOptions.config
+    if (scope !== undefined || request.url.startsWith('/v1')) reply.header('cache-control', 'no-store')
     if (scope === undefined) return
     if (readiness.draining()) throw new Refusal('shutting-down', null, {}, 1)
     request.caller = await authenticate(request)
@@ -129,6 +137,9 @@ function openRequests(app: FastifyInstance): Pick<App, 'idle'> {
 function strictBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+    const charset = /;\s*charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]
+    if (charset !== undefined && !/^utf-?8$/i.test(charset))
+      return done(new Refusal('unsupported-media-type', 'JSON is UTF-8 (RFC 8259).'))
     const encoding = request.headers['content-encoding']
     if (encoding !== undefined && encoding !== 'identity')
       return done(new Refusal('unsupported-media-type', 'The body is compressed.'))

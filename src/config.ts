@@ -283,23 +283,35 @@ function membersOf(value: unknown, path: string, mistakes: string[]): Record<str
   return {}
 }
 
+/** Deeper than any configuration; an alias that names itself has no end. */
+const maxDepth = 16
+
 /** Puts in the variables of `${NAME}`. One that is not set is a mistake: a secret must not silently be empty. */
-function withVariables(value: unknown, path: string, env: Env, mistakes: string[]): unknown {
-  if (typeof value === 'string')
-    return value.replaceAll(/\$\{([^}]*)\}/g, (_, name: string) => {
-      const found = env[name]
-      if (found === undefined || found === '') mistakes.push(`${path}: the environment variable ${name} is not set`)
-      return found ?? ''
-    })
-  if (Array.isArray(value)) return value.map((item, i) => withVariables(item, `${path}.${i}`, env, mistakes))
+function withVariables(value: unknown, path: string, env: Env, mistakes: string[], depth = 0): unknown {
+  if (typeof value === 'string') return withVariable(value, path, env, mistakes)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [
-      name,
-      withVariables(member, path === '' ? name : `${path}.${name}`, env, mistakes),
-    ]),
-  )
+  if (depth > maxDepth) {
+    mistakes.push(`${path.split('.').slice(0, 3).join('.')}: is nested too deep`)
+    return {}
+  }
+  const inside = (member: unknown, name: string | number): unknown =>
+    withVariables(member, path === '' ? String(name) : `${path}.${name}`, env, mistakes, depth + 1)
+  if (Array.isArray(value)) return value.map(inside)
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inside(member, name)]))
 }
+
+function withVariable(value: string, path: string, env: Env, mistakes: string[]): string {
+  if (/\$\{[^}]*$/.test(value)) mistakes.push(`${path}: a \${ is not closed`)
+  return value.replaceAll(/\$\{([^}]*)\}/g, (_, name: string) => {
+    const found = env[name]
+    if (found !== undefined && found !== '') return found
+    mistakes.push(`${path}: the environment variable ${name} is not set`)
+    return unset
+  })
+}
+
+/** Stands where a variable is missing, so that the one mistake does not bring a second about an empty value. */
+const unset = 'unset-'.repeat(8)
 
 function readProviders(value: unknown, { providers }: FileConfig, mistakes: string[]): void {
   for (const [name, given] of Object.entries(membersOf(value, 'providers', mistakes))) {

@@ -22,6 +22,8 @@ import { connect } from './store/connect.ts'
 import { createStore } from './store/store.ts'
 import { startWorkers } from './workers/workers.ts'
 
+const lastRequestsMs = 2_000
+
 export interface Gateway {
   readonly url: string
   readonly sandboxUrl: string
@@ -118,7 +120,8 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
       draining = true
       await workers.stop()
       waiters.drain()
-      const done = calls.idle().then(async () => app.idle())
+      // A request that is half-sent when the calls are done is not waited for any longer than this.
+      const done = calls.idle().then(async () => void (await within(clock, lastRequestsMs, app.idle())))
       if (!(await within(clock, config.drainMs, done)))
         log.warn({ callsInFlight: calls.count() }, 'the grace period is over; what is open is left to recovery')
       await endAll()

@@ -1,13 +1,12 @@
-/** Composition root: configuration -> data base, sandbox, providers -> application and workers -> graceful end. */
-import { loadConfig, type Config } from './config.ts'
-import { startGateway, type Gateway } from './gateway.ts'
-import { endWithSignals, startUp } from './process.ts'
+/** Composition root: configuration -> gateway (data base, sandbox, providers, application, workers) -> graceful end. */
+import { loadConfig } from './config.ts'
+import { startGateway } from './gateway.ts'
+import { runUntilSignal } from './process.ts'
 import { welcome } from './welcome.ts'
 
-let config: Config | undefined
-const gateway: Gateway = await startUp(async () => {
-  config = loadConfig()
-  return startGateway(config)
+await runUntilSignal(async () => {
+  const config = loadConfig()
+  const gateway = await startGateway(config)
+  if (config.welcome) process.stdout.write(welcome(gateway))
+  return gateway
 })
-if (config?.welcome === true) process.stdout.write(welcome(gateway))
-endWithSignals(gateway)

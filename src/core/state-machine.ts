@@ -148,7 +148,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
     case 'unknown':
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
       if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late)
-      return withEffects(followOutcome(message, event, ended, 'late_answer'), late)
+      return withEffects(followOutcome(message, event, ended, 'late_answer'), endedEntry(state.attempt), late)
     case 'scheduled':
     case 'queued':
     case 'failed':
@@ -224,8 +224,9 @@ function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt
 
 function displaced(state: State, byId: string): Effect[] {
   const attempt = attemptOf(state)
-  if (attempt === null || attempt.id === byId) return []
+  if (attempt === null) return []
   if ('endedAt' in attempt) return [endedEntry(attempt)]
+  if (attempt.id === byId) return []
   const { number, provider, startedAt } = attempt
   return [record('attempt_started', startedAt, attempt.id, { number, provider })]
 }

@@ -16,12 +16,14 @@ export type RecordedEntry = TimelineEntry & { readonly id: string }
 export function timelineView(message: ShownMessage, recorded: readonly RecordedEntry[]) {
   const lines = recorded.flatMap((entry) => linesOf(message.id, entry))
   const isOfAttempt = ({ type }: RecordedEntry): boolean => type === 'attempt_started' || type === 'attempt_ended'
-  const ordered = [
+  const all = [
     ...withIds(message.id, { type: 'claimed', at: message.createdAt, attemptId: null, data: {} }),
     ...lines.filter(isOfAttempt),
     ...currentAttempt(message).flatMap((entry) => withIds(message.id, entry)),
     ...lines.filter((line) => !isOfAttempt(line)),
-  ].toSorted((a, b) => a.at.getTime() - b.at.getTime()) // stable
+  ]
+  const once = [...new Map(all.map((line) => [line.id, line])).values()] // a start may be told by row and event
+  const ordered = once.toSorted((a, b) => a.at.getTime() - b.at.getTime()) // stable
   return {
     data: ordered.map(({ id, type, at, attemptId, data }) => ({
       id: idFromUuid('event', id),

@@ -6,18 +6,22 @@ export interface Preferences {
 
 const defaultWaitS = 15
 const maxWaitS = 60
+/** Longer lines are ignored: the pattern is not linear in white space. */
+const maxLine = 512
 
 /** name [ = value ], then parameters; a value is a token or a quoted string (RFC 7240, section 2). */
 const preference =
   /[\s,]*([^\s=,;"]+)\s*(?:=\s*("(?:[^"\\]|\\.)*"|[^\s,;"]*))?\s*((?:;(?:[^,"]|"(?:[^"\\]|\\.)*")*)?)(?:,|$)/gy
 
 export function preferencesOf(lines: readonly string[] | undefined): Preferences {
-  const found = (lines ?? []).flatMap((line) =>
-    [...line.matchAll(preference)].map(([, name = '', value = '']) => ({
-      name: name.toLowerCase(),
-      value: unquoted(value),
-    })),
-  )
+  const found = (lines ?? [])
+    .filter((line) => line.length <= maxLine)
+    .flatMap((line) =>
+      [...line.matchAll(preference)].map(([, name = '', value = '']) => ({
+        name: name.toLowerCase(),
+        value: unquoted(value),
+      })),
+    )
   // The first of several counts (RFC 7240, section 2).
   const wait = found.find(({ name, value }) => name === 'wait' && /^\d+$/.test(value))?.value
   return {

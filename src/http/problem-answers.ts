@@ -3,7 +3,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { problemType } from '../core/answer.ts'
 import { problemBody, type ProblemType } from '../core/problems.ts'
 import { Refusal } from '../operations/refusal.ts'
-import { StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
 
 /** URI of this occurrence, for what has no message. */
 export const occurrence = (requestId: string): string => `urn:uuid:${requestId}`
@@ -26,6 +26,7 @@ const fastifyCodes: Readonly<Record<string, ProblemType>> = {
 function refusalOf(error: unknown, request: FastifyRequest): Refusal {
   if (error instanceof Refusal) return error
   if (error instanceof StoreOverloaded) return new Refusal('overloaded', null, {}, 1)
+  if (error instanceof StoreLocked) return new Refusal('in-progress', null, {}, 1)
   if (error instanceof StoreUnavailable) return new Refusal('store-unavailable', null, {}, 1)
   const { code, statusCode } = error as Partial<FastifyError>
   const type = fastifyCodes[code ?? '']

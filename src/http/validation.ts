@@ -8,7 +8,8 @@ import type { FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { channels, type Channel, type MessageRequest } from '../core/message-content.ts'
 import { Refusal } from '../operations/refusal.ts'
-import { components, requestSchemas } from './schemas.ts'
+import { requestSchemas } from './request-schemas.ts'
+import { components } from './schemas.ts'
 
 function validator(coerceTypes: boolean): Ajv2020 {
   const ajv = new Ajv2020({

@@ -7,7 +7,7 @@
  */
 import type { Mark } from '../clock.ts'
 import { idFromUuid } from '../core/ids.ts'
-import type { Attempt, Message } from '../core/message.ts'
+import { attemptOf, type Attempt, type Message } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
@@ -40,11 +40,11 @@ export async function dispatchMessage(
     id: deps.newUuid(),
     number: message.attempts + 1,
     provider: provider.name,
-    startedAt: deps.clock.now(),
+    startedAt: later(deps.clock.now(), message.updatedAt),
   }
   try {
     const begun = await begin(deps, message, attempt, ms)
-    if (begun.state.status !== 'sending' || begun.state.attempt.id !== attempt.id) return begun
+    if (attemptOf(begun.state)?.id !== attempt.id) return begun
     return await callProvider(deps, begun, provider, { attempt, since, ms, synchronous: false })
   } finally {
     release()

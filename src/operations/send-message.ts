@@ -14,33 +14,18 @@ import {
   fingerprintOf,
   fingerprintText,
 } from '../core/fingerprint.ts'
-import { derivedKey, isDerived, isTimestamp, type KeyHeader, type Scope } from '../core/idempotency.ts'
 import { idFromUuid } from '../core/ids.ts'
-import type { MessageRequest } from '../core/message-content.ts'
-import { sentOf, type Attempt, type Message, type State } from '../core/message.ts'
+import { attemptOf, sentOf, type Attempt, type Message, type State } from '../core/message.ts'
 import { messageReference } from '../core/message-view.ts'
-import { timesOf, timesRefusal, type Times } from '../core/schedule.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
-import { StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
 import type { FoundKey } from '../store/read-messages.ts'
 import { callProvider, leaseMsFor, type Lease } from './dispatch-message.ts'
+import { planNew, type Names, type Plan, type SendRequest } from './plan-message.ts'
 import type { Release } from './provider-slots.ts'
 import { Refusal } from './refusal.ts'
 
-export interface SendRequest {
-  readonly scope: Scope
-  readonly keyHeader: KeyHeader
-  readonly request: MessageRequest
-  /** How long the caller waits for the outcome. */
-  readonly waitMs: number
-  /** `Prefer: respond-async`. */
-  readonly async: boolean
-  readonly traceparent: string | null
-}
-
-/** Requests that may wait in this process at one time; more are refused, and claim nothing. */
-const maxWaiting = 4_000
 /** How long the store gets if the caller wants no wait, or a shorter one. */
 const minPatienceMs = 1_500
 const asyncPatienceMs = 5_000
@@ -68,26 +53,6 @@ async function withinPatience<T>(deps: Deps, work: Promise<T>, ms: number): Prom
 
 const storeUnavailable = (): Refusal => new Refusal('store-unavailable', null, { sent: 'maybe' }, 1)
 
-/** The names under which the message may be known: its key first, then its reference. */
-export type Names = readonly [string, ...string[]]
-
-/** @throws Refusal: no key, or a malformed one */
-export function namesOf({ keyHeader, scope, request }: Pick<SendRequest, 'keyHeader' | 'scope' | 'request'>): Names {
-  const { conversation, reference } = request
-  const derived =
-    conversation !== undefined && reference !== undefined ? derivedKey(scope, conversation, reference) : undefined
-  switch (keyHeader.kind) {
-    case 'invalid':
-      throw new Refusal('idempotency-key-invalid', keyHeader.detail)
-    case 'key':
-      // A derived key that is given is all that is asked for: it finds its message, or nothing.
-      return derived === undefined || isDerived(keyHeader.key) ? [keyHeader.key] : [keyHeader.key, derived]
-    case 'missing':
-      if (derived === undefined) throw new Refusal('idempotency-key-required')
-      return [derived]
-  }
-}
-
 interface Known {
   readonly message: Message
   readonly claimed: boolean
@@ -107,6 +72,7 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
 
 function asRefusal(error: unknown): unknown {
   if (error instanceof StoreOverloaded) return new Refusal('overloaded', null, {}, 1)
+  if (error instanceof StoreLocked) return new Refusal('in-progress', null, { sent: 'maybe' }, 1)
   return error instanceof StoreUnavailable ? storeUnavailable() : error
 }
 
@@ -148,48 +114,6 @@ function repeatOf(found: FoundKey, canonical: string): Message {
   })
 }
 
-/** What a new message would be: all that can be said against it has been said. */
-interface Plan {
-  readonly provider: Provider
-  readonly times: Times
-}
-
-function planNew(deps: Deps, { request, scope, keyHeader }: SendRequest, names: Names): Plan | Refusal {
-  const invalid = (pointer: string, detail: string): Refusal =>
-    new Refusal('invalid-request', detail, { sent: 'no', errors: [{ pointer, detail }] })
-  const now = deps.clock.now()
-  if (keyHeader.kind === 'key' && isDerived(keyHeader.key))
-    return new Refusal(
-      'idempotency-key-invalid',
-      'No message has this derived key, and a new one is never claimed by it.',
-      {
-        sent: 'no',
-      },
-    )
-  if (isTimestamp(names[0], now.getTime())) return new Refusal('idempotency-key-timestamp', null, { sent: 'no' })
-  const times = timesOf(request, now)
-  const wrong = timesRefusal(times, now)
-  if (wrong !== null) return invalid(request.ttlSeconds === undefined ? '/notAfter' : '/ttlSeconds', wrong)
-  const provider = providerFor(deps, request, scope)
-  if (provider === undefined) return new Refusal('no-provider', whyNoProvider(request, scope), { sent: 'no' })
-  const limit = provider.limitBroken(request)
-  if (limit !== null) return invalid(limit.pointer, limit.detail)
-  if (deps.waiters.count() >= maxWaiting) return new Refusal('overloaded', null, { sent: 'no' }, 1)
-  return { provider, times }
-}
-
-function providerFor(deps: Deps, request: MessageRequest, { environment }: Scope): Provider | undefined {
-  if (request.provider === undefined) return deps.providers.routed(request.channel, environment)
-  const pinned = deps.providers.find(request.provider, environment)
-  return pinned?.capabilities.channels.includes(request.channel) === true ? pinned : undefined
-}
-
-function whyNoProvider({ provider, channel }: MessageRequest, { environment }: Scope): string {
-  return provider === undefined
-    ? `No route leads from ${channel} to a provider in the ${environment} environment.`
-    : `There is no provider of that name that takes ${channel} in the ${environment} environment.`
-}
-
 const maxClaims = 5
 
 async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: string, plan: Plan): Promise<Known> {
@@ -204,18 +128,16 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   try {
     for (let tries = 0; tries < maxClaims; tries++) {
       const result = await deps.store.claimMessage(toClaim).catch(inDoubt)
-      const found = result.kind === 'claimed' ? undefined : await deps.store.findKey(asked.scope, names)
-      const ours =
-        result.kind === 'claimed'
-          ? result.message
-          : found?.kind === 'message' && found.message.id === message.id
-            ? found.message
-            : undefined
+      const found =
+        result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, result.kind === 'in_doubt')
+      const ours = result.kind === 'claimed' ? result.message : oursOf(found, message)
       if (ours !== undefined) {
         deps.metrics.claims.inc({ result: 'claimed' })
-        if (release !== null && leaseMs !== null && ours.state.status === 'sending') {
+        const attempt = attemptOf(ours.state)
+        if (release !== null && leaseMs !== null && attempt !== null) {
+          // Also if its lease has lapsed while it was in doubt: the write gate is shut then, and the owner says so.
           begun = true
-          start(deps, ours, provider, { attempt: ours.state.attempt, since, ms: leaseMs, synchronous: true }, release)
+          start(deps, ours, provider, { attempt, since, ms: leaseMs, synchronous: true }, release)
         } else if (ours.state.status === 'queued') deps.nudgeDispatcher()
         return { message: ours, claimed: true }
       }
@@ -233,6 +155,25 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   } finally {
     if (!begun) release?.()
   }
+}
+
+/** What is there after a claim that did not take, or may have. @throws StoreUnavailable: in doubt, and unreadable */
+async function readBack(
+  deps: Deps,
+  { scope }: SendRequest,
+  names: Names,
+  isInDoubt: boolean,
+): Promise<FoundKey | undefined> {
+  try {
+    return await deps.store.findKey(scope, names)
+  } catch (error) {
+    throw isInDoubt ? new StoreUnavailable('doubtful', error) : error
+  }
+}
+
+/** A claim in doubt that was committed is known by the id that it gave its message. */
+function oursOf(found: FoundKey | undefined, claimed: Message): Message | undefined {
+  return found?.kind === 'message' && found.message.id === claimed.id ? found.message : undefined
 }
 
 /** A claim that failed, and may have been committed all the same: it must be read back. */

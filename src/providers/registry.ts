@@ -3,8 +3,8 @@
  * is one adapter file and one line here.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
 import { channels, type Channel, type Environment } from '../core/message-content.ts'
+import type { Outcome } from '../core/outcome.ts'
 import { agentFor, callProvider, judgeCall } from './http-outcome.ts'
 import type { CallSettings, HttpAdapter, Provider } from './provider.ts'
 import { sandbox, type SandboxSettings } from './sandbox.ts'
@@ -20,7 +20,6 @@ export interface ProviderSettings {
 }
 
 const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true, useDefaults: true })
-addFormats.default(ajv, ['uri'])
 
 /** Checks one provider of the configuration file. The paths of mistakes begin with a dot. */
 export function checkProvider(given: Readonly<Record<string, unknown>>): ProviderSettings | { mistakes: string[] } {
@@ -31,6 +30,8 @@ export function checkProvider(given: Readonly<Record<string, unknown>>): Provide
   const settings = structuredClone(rest)
   const validate = ajv.compile(adapter.settings)
   if (!validate(settings)) return { mistakes: (validate.errors ?? []).map(mistakeOf) }
+  const { baseUrl } = settings as { baseUrl?: unknown }
+  if (typeof baseUrl === 'string' && !URL.canParse(baseUrl)) return { mistakes: ['.baseUrl: is not a URL'] }
   return {
     channels: adapter.capabilities.channels,
     create: (name) => httpProvider(name, 'live', adapter, settings as never),
@@ -71,12 +72,33 @@ function httpProvider<Settings extends CallSettings>(
     concurrency: settings.concurrency,
     limitBroken: (message) => adapter.limitBroken(message, settings),
     send: async (message, attempt, gate) => {
-      const request = adapter.render(message, settings, attempt)
+      const request = rendered(() => adapter.render(message, settings, attempt))
+      if (request === null) return notRendered
       const result = await callProvider(agent, request, settings, gate)
       return judgeCall(result, adapter.answers, adapter.capabilities.acceptance)
     },
     close: async () => agent.destroy(),
   }
+}
+
+/** An adapter that throws before anything is called is a bug of ours; but it is certain that nothing was sent. */
+function rendered<T>(render: () => T): T | null {
+  try {
+    return render()
+  } catch {
+    return null // the evidence says so; what was thrown may repeat the message
+  }
+}
+
+const notRendered: Outcome = {
+  kind: 'not_sent',
+  reason: 'not_begun',
+  retryAfterMs: null,
+  evidence: {
+    phase: 'not_begun',
+    code: 'not_rendered',
+    detail: 'The adapter could not make a request of the message.',
+  },
 }
 
 export const sandboxProviderName = 'sandbox-blind'

@@ -23,7 +23,10 @@ export async function connect(databaseUrl: string | null, dataDir: string, log: 
   }
   const onLost = (): void => log.warn({}, 'the embedded PostgreSQL died and does not start yet')
   const server = await startEmbeddedPostgres({ dataDir, exclusive: true, onLost })
-  await migrate(server.url)
+  await migrate(server.url).catch(async (error: unknown) => {
+    await server.stop()
+    throw error
+  })
   const database = openDatabase(server.url, onIdleError)
   return {
     database,

@@ -25,12 +25,21 @@ export class StoreOverloaded extends Error {
   }
 }
 
+/** A lock that someone else holds was waited for in vain; nothing took effect. */
+export class StoreLocked extends Error {
+  constructor(cause: unknown) {
+    super('someone else holds the row', { cause })
+    this.name = 'StoreLocked'
+  }
+}
+
 /** SQLSTATEs after which the statement is rolled back, and the same statement may work a moment later. */
-const serialization = new Set(['40001', '40P01', '55P03'])
+const serialization = new Set(['40001', '40P01'])
+const lockTimeout = '55P03'
 /** SQLSTATE classes and codes that speak of the server, not of the statement. */
-const serverTrouble = /^(08|53|57|58|XX|25006|25P03|40003)/
+const serverTrouble = /^(08|40|53|57|58|XX|25006|25P03)/
 /** Of these, the ones that are certain to have undone the statement: cancelled by time-out, disk full, read-only. */
-const rolledBack = /^(57014|53|25006)/
+const rolledBack = /^(40001|40P01|57014|53|25006)/
 
 export const isSerializationFailure = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && serialization.has(error.code ?? '')
@@ -39,13 +48,13 @@ export const isSerializationFailure = (error: unknown): boolean =>
 export const violatedConstraint = (error: unknown): string | null =>
   error instanceof pg.DatabaseError && error.code === '23505' ? (error.constraint ?? '') : null
 
-/** Of the Prisma client's errors, those that speak of the request: everything else speaks of the data base. */
-const prismaOfRequest = /^P2(00[0-9]|01[0-9]|025)$/
+/** Of the Prisma client's errors, those that speak of the data base and not of the request. */
+const prismaOfServer = /^P(1\d{3}|20(10|24|28|34|37|39))$/
 
 /** Wraps what means "the data base is not to be had now"; other errors (bugs) come back as they are. */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof Prisma.PrismaClientKnownRequestError)
-    return prismaOfRequest.test(error.code) && error.code !== 'P2010' ? error : new StoreUnavailable('doubtful', error)
+    return prismaOfServer.test(error.code) ? new StoreUnavailable('doubtful', error) : error
   if (
     error instanceof Prisma.PrismaClientUnknownRequestError ||
     error instanceof Prisma.PrismaClientInitializationError
@@ -54,6 +63,7 @@ export function asStoreError(error: unknown): unknown {
   if (error instanceof Error && error.name === 'DriverAdapterError') return new StoreUnavailable('doubtful', error)
   if (error instanceof pg.DatabaseError) {
     const code = error.code ?? ''
+    if (code === lockTimeout) return new StoreLocked(error)
     return serverTrouble.test(code) ? new StoreUnavailable(rolledBack.test(code) ? 'absent' : 'doubtful', error) : error
   }
   if (!(error instanceof Error)) return error

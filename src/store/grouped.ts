@@ -4,10 +4,11 @@
  *
  * G1. Each member goes on only after the statement that held it was committed.
  * G2. An error that is one member's own (a constraint) fails that member alone: its group is tried again in halves.
+ *     One that waits for a lock is left to wait alone: its group is tried again one by one, off the wire.
  * G3. An error that leaves the statement in doubt leaves every member in doubt; each reads its own row back.
  * G4. Bounded: the group, the groups on the wire, and what waits. Beyond that a member is refused, and not written.
  */
-import { StoreOverloaded, StoreUnavailable } from './database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreUnavailable } from './database-errors.ts'
 
 const maxGroup = 256
 const maxOnTheWire = 2
@@ -33,7 +34,8 @@ export function grouped<Item, Result>(
       group.forEach(({ resolve }, i) => resolve(results[i] as Result))
     } catch (error) {
       const membersOwn = !(error instanceof StoreUnavailable || error instanceof StoreOverloaded)
-      if (membersOwn && group.length > 1) {
+      if (error instanceof StoreLocked && group.length > 1) for (const member of group) void send([member])
+      else if (membersOwn && group.length > 1) {
         const half = group.length >> 1
         await send(group.slice(0, half))
         await send(group.slice(half))

@@ -196,6 +196,6 @@ export function stateColumns(message: Message) {
   }
 }
 
-/** A failed or canceled message gives its intent free. */
+/** A failed or canceled message gives its intent free, and never takes it back: another may have it by then. */
 export const guardsIntent = (message: Message): boolean =>
   message.state.status !== 'failed' && message.state.status !== 'canceled'

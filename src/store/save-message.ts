@@ -23,6 +23,7 @@ export interface Change {
 }
 
 const state = {
+  provider: 'text',
   status: 'text',
   failed_reason: 'text',
   attempts: 'integer',
@@ -65,7 +66,7 @@ const save: Statement = {
       UPDATE messages m SET version = c.before + 1, ${Object.keys(state)
         .map((name) => `${name} = c.${name}`)
         .join(', ')},
-        intent_guard = CASE WHEN c.guards_intent THEN m.intent END, lease_until = COALESCE(${lease}, m.lease_until)
+        intent_guard = CASE WHEN c.guards_intent THEN m.intent_guard END, lease_until = COALESCE(${lease}, m.lease_until)
       FROM changes c WHERE m.id = c.id AND m.version = c.before RETURNING m.id),
     set_due AS (
       INSERT INTO due_work (message_id, task, due_at)
@@ -95,6 +96,7 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
   return {
     id: next.id,
     before: next.version - 1,
+    provider: next.provider,
     status: row.status,
     failed_reason: row.failedReason,
     attempts: row.attempts,

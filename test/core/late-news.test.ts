@@ -30,6 +30,7 @@ describe('a late answer', () => {
     const resolution = { by: 'late_answer', at: after(9_000), attemptId: attempt().id, outcome }
     expect(decision).toMatchObject({ next: { status, resolution } })
     expect(entries(decision)).toMatchObject([
+      { type: 'attempt_ended', attemptId: attempt().id, data: { outcome: 'unknown' } },
       { type: 'late_outcome', attemptId: attempt().id, data: { outcome: kind } },
     ])
     expect(alarms(decision)).toEqual([])
@@ -38,7 +39,10 @@ describe('a late answer', () => {
   test('M3 that says "not sent" of the unknown attempt itself lets the message wait for another', () => {
     const decision = decide(messageIn(states.unknown), outcomeOf(attempt(), 'not_sent'))
     expect(decision).toMatchObject({ next: { status: 'queued', last: { outcome: 'not_sent' } } })
-    expect(entries(decision)).toMatchObject([{ type: 'late_outcome', data: { outcome: 'not_sent' } }])
+    expect(entries(decision)).toMatchObject([
+      { type: 'attempt_ended', data: { outcome: 'unknown' } },
+      { type: 'late_outcome', data: { outcome: 'not_sent' } },
+    ])
   })
 
   test.each(['rejected', 'not_sent', 'unknown'] as const)(
@@ -57,7 +61,10 @@ describe('a late answer', () => {
     expect(settled).toMatchObject({ state: { status: 'failed', reason: 'resolved_not_sent' }, answer: { status: 422 } })
     const { message, decision } = applied(settled, outcomeOf(attempt(), 'accepted', after(10_000)))
     expect(alarms(decision)).toEqual(['verdict_corrected'])
-    expect(entries(decision)).toMatchObject([{ type: 'late_outcome', attemptId: attempt().id }])
+    expect(entries(decision)).toMatchObject([
+      { type: 'attempt_ended' },
+      { type: 'late_outcome', attemptId: attempt().id },
+    ])
     expect(message).toMatchObject({
       state: { status: 'sent', sentAt: after(10_000), resolution: { by: 'late_answer', outcome: 'sent' } },
       answer: { status: 201 },

@@ -35,8 +35,13 @@ async function configured(providerUrl: string): Promise<Record<string, string>> 
   const config = {
     providers: {
       twilio: {
-        adapter: 'twilio', accountSid: `AC${'0'.repeat(32)}`, authToken: 't', from: '+15005550006', baseUrl: providerUrl,
-        connectTimeoutMs: 500, answerTimeoutMs: 3_000,
+        adapter: 'twilio',
+        accountSid: `AC${'0'.repeat(32)}`,
+        authToken: 't',
+        from: '+15005550006',
+        baseUrl: providerUrl,
+        connectTimeoutMs: 500,
+        answerTimeoutMs: 3_000,
       },
     },
     routes: { sms: ['twilio'] },

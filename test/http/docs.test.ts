@@ -7,7 +7,9 @@ import { useDatabase } from '../support/database.ts'
 import { testGateway, type TestGateway } from '../support/gateway.ts'
 
 const database = useDatabase()
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
+  existsSync(path),
+)
 const why = executablePath === undefined ? ' (skipped: there is no chromium on this machine)' : ''
 
 let gateway: TestGateway
@@ -20,7 +22,14 @@ beforeAll(async () => {
   if (executablePath !== undefined)
     browser = await chromium.launch({
       executablePath,
-      args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+      args: [
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+        '--no-first-run',
+      ],
     })
 })
 afterAll(async () => {
@@ -29,7 +38,10 @@ afterAll(async () => {
 })
 
 /** Opens a page and tells what went wrong on it. */
-async function open(path: string, look: (page: Awaited<ReturnType<Browser['newPage']>>) => Promise<void>): Promise<void> {
+async function open(
+  path: string,
+  look: (page: Awaited<ReturnType<Browser['newPage']>>) => Promise<void>,
+): Promise<void> {
   if (browser === undefined) throw new Error('no browser')
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
   const wrong: string[] = []
@@ -38,7 +50,8 @@ async function open(path: string, look: (page: Awaited<ReturnType<Browser['newPa
     if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`)
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(url) && !request.url().startsWith('data:')) wrong.push(`another host: ${request.url()}`)
+    if (!request.url().startsWith(url) && !request.url().startsWith('data:'))
+      wrong.push(`another host: ${request.url()}`)
   })
   page.on('console', (message) => {
     if (message.type() === 'error') wrong.push(`console: ${message.text()}`)
@@ -50,20 +63,24 @@ async function open(path: string, look: (page: Awaited<ReturnType<Browser['newPa
   expect(wrong).toEqual([])
 }
 
-test.skipIf(why !== '')(`a browser that opens /docs sees every operation, with no failed request and no other host${why}`, async () => {
-  await open('/docs', async (page) => {
-    await page.waitForSelector('#operations-messages-sendMessage')
-    const shown = await page.locator('.opblock').count()
-    const { paths } = gateway.app.swagger() as { paths: Record<string, object> }
-    expect(shown).toBe(Object.values(paths).reduce((sum, methods) => sum + Object.keys(methods).length, 0))
-    await page.click('#operations-messages-sendMessage .opblock-summary')
-    await page.waitForSelector('#operations-messages-sendMessage .responses-table')
-    const text = await page.locator('#operations-messages-sendMessage').innerText()
-    expect(text).toContain('Idempotency-Key')
-    expect(text).toContain('outcome-unknown')
-    if (process.env['SCREENSHOTS'] !== undefined) await page.screenshot({ path: `${process.env['SCREENSHOTS']}/docs.png`, fullPage: true })
-  })
-})
+test.skipIf(why !== '')(
+  `a browser that opens /docs sees every operation, with no failed request and no other host${why}`,
+  async () => {
+    await open('/docs', async (page) => {
+      await page.waitForSelector('#operations-messages-sendMessage')
+      const shown = await page.locator('.opblock').count()
+      const { paths } = gateway.app.swagger() as { paths: Record<string, object> }
+      expect(shown).toBe(Object.values(paths).reduce((sum, methods) => sum + Object.keys(methods).length, 0))
+      await page.click('#operations-messages-sendMessage .opblock-summary')
+      await page.waitForSelector('#operations-messages-sendMessage .responses-table')
+      const text = await page.locator('#operations-messages-sendMessage').innerText()
+      expect(text).toContain('Idempotency-Key')
+      expect(text).toContain('outcome-unknown')
+      if (process.env['SCREENSHOTS'] !== undefined)
+        await page.screenshot({ path: `${process.env['SCREENSHOTS']}/docs.png`, fullPage: true })
+    })
+  },
+)
 
 test.skipIf(why !== '')(`the page "Which key?" can be read on a phone${why}`, async () => {
   await open('/docs/which-key', async (page) => {
@@ -71,7 +88,8 @@ test.skipIf(why !== '')(`the page "Which key?" can be read on a phone${why}`, as
     expect(await page.locator('h1').innerText()).toBe('Which key?')
     const overflow = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
     expect(overflow).toBe(0)
-    if (process.env['SCREENSHOTS'] !== undefined) await page.screenshot({ path: `${process.env['SCREENSHOTS']}/which-key.png`, fullPage: true })
+    if (process.env['SCREENSHOTS'] !== undefined)
+      await page.screenshot({ path: `${process.env['SCREENSHOTS']}/which-key.png`, fullPage: true })
   })
 })
 

@@ -4,7 +4,8 @@ import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
 import { channels, type Channel } from '../../src/core/message-content.ts'
 import { invalid, validatorCompiler } from '../../src/http/validation.ts'
-import { listQuery, requestSchemas, resolveBody } from '../../src/http/schemas.ts'
+import { requestSchemas } from '../../src/http/request-schemas.ts'
+import { listQuery, resolveBody } from '../../src/http/schemas.ts'
 import { check, full, minimal, refusedAt, valueAt, verdictOf, withAt, type Body } from './bodies.ts'
 
 /** Single-line fields: they may reach a header of a provider or of an e-mail, or a URL. */

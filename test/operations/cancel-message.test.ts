@@ -1,10 +1,9 @@
 /** Canceling: before any call that may have arrived, and never after one (state-machine.ts, M5). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Outcome } from '../../src/core/outcome.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, lost, notSent, rejected, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatch, dispatchNothing, dueInMs, lapse, makeDue, rescue, untilStatus } from './steps.ts'
-import { deferred, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
+import { heldOutcome, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -66,7 +65,7 @@ test.each([
 })
 
 test('M5 one that is being called is not canceled, nor after its lease lapsed; the call goes on', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const { id } = messageIn(await gateway.send(sms('now'), { key: 'now', prefer: 'wait=0' }))
   expect(problemIn(await cancel(id))).toMatchObject({ type: '/problems/too-late', sent: 'maybe' })

@@ -3,13 +3,12 @@
  * meets the rules for new messages.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Outcome } from '../../src/core/outcome.ts'
 import { StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, sms, testGateway, type TestGateway } from '../support/gateway.ts'
 import { steerableClock } from './steps.ts'
-import { deferred, isReplay, messageIn, newApiKey, problemIn, told } from './told.ts'
+import { heldOutcome, isReplay, messageIn, newApiKey, problemIn, told } from './told.ts'
 
 const database = useDatabase()
 const { steer, clock } = steerableClock()
@@ -21,8 +20,8 @@ let otherGateway: TestGateway
 beforeAll(async () => {
   const wrapStore = (store: Store): Store => ({
     ...store,
-    claimMessage: async (...claim) => (stand.in.claimMessage ?? store.claimMessage)(...claim),
-    findKey: async (...key) => (stand.in.findKey ?? store.findKey)(...key),
+    claimMessage: async (...claim) => ({ ...store, ...stand.in }).claimMessage(...claim),
+    findKey: async (...key) => ({ ...store, ...stand.in }).findKey(...key),
   })
   gateway = await testGateway(database.url, {
     clock,
@@ -51,31 +50,31 @@ afterAll(async () => {
 const day = 86_400_000
 const keysNow = async (): Promise<number> => (await database.query('SELECT 1 FROM idempotency_keys')).length
 
-/** Sends, lets `change` happen, and asks again. */
-async function repeatAfter(key: string, body: object, change: () => void): Promise<void> {
+/** Sends, lets `change` happen, and asks again. @returns how many calls that made */
+async function callsOfRepeat(key: string, body: object, change: () => void): Promise<number> {
   const first = await gateway.send(body, { key })
   expect(told(first)).toBe('201 sent')
   change()
   const again = await gateway.send(body, { key })
   expect([again.statusCode, again.body, isReplay(again)]).toEqual([201, first.body, true])
-  expect(gateway.provider.calls).toHaveLength(1)
+  return gateway.provider.calls.length
 }
 
 test('N2 a repeat whose notAfter has passed meanwhile is a replay; a new key is refused', async () => {
   const body = sms('n2', { notAfter: new Date(Date.now() + day).toISOString() })
-  await repeatAfter('n2-not-after', body, () => (steer.aheadMs = 2 * day))
+  expect(await callsOfRepeat('n2-not-after', body, () => (steer.aheadMs = 2 * day))).toBe(1)
   const late = await gateway.send(body, { key: 'n2-not-after-new' })
   expect(told(late)).toBe('400 invalid-request')
   expect(problemIn(late)).toMatchObject({ sent: 'no', errors: [{ pointer: '/notAfter' }] })
 })
 
 test('N2 a repeat whose time to live is over is a replay: it counts from the first arrival', async () => {
-  await repeatAfter('n2-ttl', sms('n2', { ttlSeconds: 60 }), () => (steer.aheadMs = 2 * day))
+  expect(await callsOfRepeat('n2-ttl', sms('n2', { ttlSeconds: 60 }), () => (steer.aheadMs = 2 * day))).toBe(1)
 })
 
 test('A4 a repeat whose key has come near to now is a replay; a new key of that kind is refused', async () => {
   const key = String(Math.floor((Date.now() + 400 * day) / 1000))
-  await repeatAfter(key, sms('a4'), () => (steer.aheadMs = 100 * day))
+  expect(await callsOfRepeat(key, sms('a4'), () => (steer.aheadMs = 100 * day))).toBe(1)
   const fresh = await gateway.send(sms('a4'), { key: `${Number(key) + 1}` })
   expect(told(fresh)).toBe('400 idempotency-key-timestamp')
   expect(problemIn(fresh)).toMatchObject({ sent: 'no', retryable: false })
@@ -83,7 +82,7 @@ test('A4 a repeat whose key has come near to now is a replay; a new key of that 
 
 test('N2 a repeat that breaks a limit set later is a replay; a new key is refused', async () => {
   const broken = { pointer: '/content/text', detail: 'At most one letter.' }
-  await repeatAfter('n2-limit', sms('n2'), () => (limit.broken = broken))
+  expect(await callsOfRepeat('n2-limit', sms('n2'), () => (limit.broken = broken))).toBe(1)
   const fresh = await gateway.send(sms('n2'), { key: 'n2-limit-new' })
   expect(problemIn(fresh)).toMatchObject({ type: '/problems/invalid-request', sent: 'no', errors: [broken] })
 })
@@ -102,7 +101,7 @@ test.each([
 })
 
 test('N2 a repeat under a pending refusal meets what its message became: in progress, or another fingerprint', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const body = sms('n2', { ttlSeconds: 60 })
   await gateway.send(body, { key: 'n2-running', prefer: 'wait=0' })
@@ -142,7 +141,13 @@ test('what is refused before the look-up says nothing of `sent`, and a stored re
     '400 idempotency-key-invalid',
     '400 idempotency-key-invalid',
   ])
-  expect(refused.map((answer) => problemIn(answer).sent)).toEqual([undefined, undefined, undefined, undefined, undefined])
+  expect(refused.map((answer) => problemIn(answer).sent)).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ])
   expect((await gateway.send(sms('before'), { key: 'before' })).body).toBe(first.body)
 })
 
@@ -173,20 +178,20 @@ test('D3 the loser of a race that finds nothing is 409 in-progress: an unclaimed
 test('D3 the loser of a race reads again, and replays what the winner made', async () => {
   const first = await gateway.send(sms('d3'), { key: 'd3-loser' })
   let looks = 0
-  const { findKey } = otherGateway.deps.store
-  stand.in.findKey = async (...key) => (looks++ === 0 ? undefined : findKey(...key))
+  const { store } = otherGateway.deps
+  stand.in.findKey = async (...key) => (looks++ === 0 ? undefined : store.findKey(...key))
   const again = await gateway.send(sms('d3'), { key: 'd3-loser' })
   expect([again.body, isReplay(again), looks]).toEqual([first.body, true, 2])
   expect(gateway.provider.calls).toHaveLength(1)
 })
 
 test('N4 a claim in doubt is read back: ours, go on; absent, claim again; unreadable, 503', async () => {
-  const { claimMessage } = otherGateway.deps.store
+  const { store } = otherGateway.deps
   const doubtful = async (): Promise<never> => Promise.reject(new StoreUnavailable('doubtful', 'planned'))
   const claimed: string[] = []
   stand.in.claimMessage = async (claim) => {
     claimed.push(claim.message.id)
-    await claimMessage(claim)
+    await store.claimMessage(claim)
     return doubtful()
   }
   expect(told(await gateway.send(sms('n4'), { key: 'n4-ours' }))).toBe('201 sent')
@@ -195,7 +200,7 @@ test('N4 a claim in doubt is read back: ours, go on; absent, claim again; unread
   claimed.length = 0
   stand.in.claimMessage = async (claim) => {
     claimed.push(claim.message.id)
-    return claimed.length < 3 ? doubtful() : claimMessage(claim)
+    return claimed.length < 3 ? doubtful() : store.claimMessage(claim)
   }
   const absent = await gateway.send(sms('n4'), { key: 'n4-absent' })
   expect([told(absent), isReplay(absent)]).toEqual(['201 sent', false])

@@ -6,9 +6,19 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'
-import { accepted, apiKey, lost, notSent, rejected, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import {
+  accepted,
+  apiKey,
+  lost,
+  notSent,
+  rejected,
+  sms,
+  testGateway,
+  until,
+  type TestGateway,
+} from '../support/gateway.ts'
 import { dispatch, dispatchNothing, makeDue, rescue, steerableClock, untilStatus } from './steps.ts'
-import { deferred, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
+import { heldOutcome, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
 const { steer, clock } = steerableClock()
@@ -193,21 +203,24 @@ test.each([
   { name: 'was not written', effect: 'absent', written: false },
   { name: 'was written, its commit in doubt', effect: 'doubtful', written: true },
   { name: 'may have been written, and was not', effect: 'doubtful', written: false },
-] as const)('F5, B3 an outcome that $name is stored by trying again: 201, one call', async ({ effect, written, name }) => {
-  let failures = 0
-  beforeSave = async (save) => {
-    if (failures++ > 0) return save()
-    if (written) await save()
-    throw new StoreUnavailable(effect, 'planned')
-  }
-  const key = `f5-${name.replaceAll(/\W/g, '-')}`
-  const first = await gateway.send(sms('f5'), { key })
-  expect(told(first)).toBe('201 sent')
-  expect((await gateway.send(sms('f5'), { key })).body).toBe(first.body)
-  expect(gateway.provider.calls).toHaveLength(1)
-  const events = await timelineOf(gateway, messageIn(first).id)
-  expect(events.map(({ type }) => type).toSorted()).toEqual(['attempt_ended', 'attempt_started', 'claimed'])
-})
+] as const)(
+  'F5, B3 an outcome that $name is stored by trying again: 201, one call',
+  async ({ effect, written, name }) => {
+    let failures = 0
+    beforeSave = async (save) => {
+      if (failures++ > 0) return save()
+      if (written) await save()
+      throw new StoreUnavailable(effect, 'planned')
+    }
+    const key = `f5-${name.replaceAll(/\W/g, '-')}`
+    const first = await gateway.send(sms('f5'), { key })
+    expect(told(first)).toBe('201 sent')
+    expect((await gateway.send(sms('f5'), { key })).body).toBe(first.body)
+    expect(gateway.provider.calls).toHaveLength(1)
+    const events = await timelineOf(gateway, messageIn(first).id)
+    expect(events.map(({ type }) => type).toSorted()).toEqual(['attempt_ended', 'attempt_started', 'claimed'])
+  },
+)
 
 test('F5, B3 too much waiting for the data base does not lose an outcome either', async () => {
   let failures = 0
@@ -219,7 +232,7 @@ test('F5, B3 too much waiting for the data base does not lose an outcome either'
 })
 
 test('Y1 an outcome decided on a stale reading is decided again, not written over the change that came first', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const first = gateway.send(sms('y1'), { key: 'y1' })
   await until(() => gateway.provider.calls.length === 1)
@@ -233,7 +246,7 @@ test('Y1 an outcome decided on a stale reading is decided again, not written ove
 })
 
 test('F7 the client hangs up: the call goes on, its result is stored, and a repeat replays it', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   await gateway.app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = gateway.app.server.address() as AddressInfo

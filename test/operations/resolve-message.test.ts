@@ -4,7 +4,7 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, lost, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatchNothing, lapse, makeDue, rescue, untilStatus } from './steps.ts'
-import { attemptIn, deferred, isReplay, messageIn, newApiKey, present, problemIn, timelineOf, told } from './told.ts'
+import { attemptIn, heldOutcome, isReplay, messageIn, newApiKey, present, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -94,7 +94,11 @@ test('Q1 a contradicting verdict is 409 already-decided, and told what was decid
     payload: { attempt: asked.attempt, outcome: 'sent', evidence: 'I saw it arrive' },
   })
   expect(told(refused)).toBe('409 already-decided')
-  expect(problemIn(refused)).toMatchObject({ sent: 'no', retryable: false, message: { id: asked.id, status: 'failed' } })
+  expect(problemIn(refused)).toMatchObject({
+    sent: 'no',
+    retryable: false,
+    message: { id: asked.id, status: 'failed' },
+  })
   expect(problemIn(refused).decision).toEqual(first.resolution)
   expect(first.resolution).toMatchObject({ by: 'operator', outcome: 'not_sent', apiKey: 'test' })
   expect((await present(gateway, asked.id)).status).toBe('failed')
@@ -116,7 +120,7 @@ test('Q1 two contradicting verdicts at once: one wins, the other hears who won a
 })
 
 test('Q1 only an unknown one is settled: one that is sent, queued or being called is 409 not-unknown', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const { id } = messageIn(await gateway.send(sms(), { key: 'running', prefer: 'wait=0' }))
   const running = { id, attempt: await attemptIn(gateway, id) }
@@ -146,7 +150,7 @@ test('Q1 a verdict is about an attempt of this message, else 404; it fits its ou
 
 /** A call that a rescuer has given up, and that can still answer. */
 async function givenUp(key: string): Promise<Unknown & { answer: (outcome: Outcome) => void }> {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const { id } = messageIn(await gateway.send(sms('resolve'), { key, prefer: 'wait=0' }))
   await lapse(database, id)

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { useDatabase } from '../support/database.ts'
 import { accepted, rejected, sms, testGateway, type TestGateway } from '../support/gateway.ts'
-import type { Outcome } from '../../src/core/outcome.ts'
-import { deferred, isReplay, messageIn, newApiKey, problemIn, told } from './told.ts'
+import { heldOutcome, isReplay, messageIn, newApiKey, problemIn, told } from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -38,24 +37,23 @@ test('E5 the provider is given the message id, never the key of the caller', asy
 test.each([
   { name: 'sent', outcome: accepted(), status: 201 },
   { name: 'failed', outcome: rejected(), status: 422 },
-])('G1 a replay of one that is $name has the status, bytes, Content-Type and Location of the first answer, all else fresh', async ({
-  name,
-  outcome,
-  status,
-}) => {
-  gateway.provider.answer = () => outcome
-  const first = await gateway.send(sms('g1'), { key: `g1-${name}` })
-  const again = await gateway.send(sms('g1'), { key: `g1-${name}` })
-  expect(first.statusCode).toBe(status)
-  for (const name of ['content-type', 'location', 'idempotency-key'])
-    expect(again.headers[name]).toBe(first.headers[name])
-  expect([again.statusCode, again.body]).toEqual([first.statusCode, first.body])
-  expect([isReplay(first), isReplay(again)]).toEqual([false, true])
-  expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
-  expect(again.headers['cache-control']).toBe('no-store')
-  expect(again.headers['retry-after']).toBeUndefined()
-  expect(gateway.provider.calls).toHaveLength(1)
-})
+])(
+  'G1 a replay of one that is $name has the status, bytes, Content-Type and Location of the first answer, all else fresh',
+  async ({ name, outcome, status }) => {
+    gateway.provider.answer = () => outcome
+    const first = await gateway.send(sms('g1'), { key: `g1-${name}` })
+    const again = await gateway.send(sms('g1'), { key: `g1-${name}` })
+    expect(first.statusCode).toBe(status)
+    for (const header of ['content-type', 'location', 'idempotency-key'])
+      expect(again.headers[header]).toBe(first.headers[header])
+    expect([again.statusCode, again.body]).toEqual([first.statusCode, first.body])
+    expect([isReplay(first), isReplay(again)]).toEqual([false, true])
+    expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
+    expect(again.headers['cache-control']).toBe('no-store')
+    expect(again.headers['retry-after']).toBeUndefined()
+    expect(gateway.provider.calls).toHaveLength(1)
+  },
+)
 
 test('G1 Location names the message, and what is there is what was answered', async () => {
   const first = await gateway.send(sms('where'), { key: 'where' })
@@ -88,7 +86,7 @@ test('C1, C5 another text under a key is 422, names the first message and what d
 })
 
 test('C1 another text is 422 at once while the first is still running, and the first goes on unharmed', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const first = await gateway.send(sms('one'), { key: 'c1-running', prefer: 'wait=0' })
   const other = await gateway.send(sms('two'), { key: 'c1-running' })
@@ -148,6 +146,28 @@ test('B1 a repeat that lost its header on the way finds the message, and so does
   expect(await rowsOf('b1-third')).toBe(0)
 })
 
+test('B1 a key that was answered with a message never begins another one', async () => {
+  const body = sms('named', { conversation: 'b1-named', reference: 'r1' })
+  const first = await gateway.send(body)
+  expect((await gateway.send(body, { key: 'b1-named' })).body).toBe(first.body)
+  const other = await gateway.send(sms('other'), { key: 'b1-named' })
+  expect([told(other), problemIn(other).message?.id]).toEqual(['422 idempotency-key-reused', messageIn(first).id])
+  const found = await gateway.get('/v1/idempotency-keys/b1-named')
+  expect(found.json()).toMatchObject({ sent: 'yes', message: { id: messageIn(first).id } })
+  expect(gateway.provider.calls).toHaveLength(1)
+})
+
+test('B1 a key of one message and the reference of another: the key decides, and the other is not touched', async () => {
+  const [one, two] = [sms('one'), sms('two', { conversation: 'b1-cross', reference: 'r1' })]
+  const first = await gateway.send(one, { key: 'b1-cross' })
+  const second = await gateway.send(two)
+  const crossed = await gateway.send(two, { key: 'b1-cross' })
+  expect([told(crossed), problemIn(crossed).message?.id]).toEqual(['422 idempotency-key-reused', messageIn(first).id])
+  expect((await gateway.send(one, { key: 'b1-cross' })).body).toBe(first.body)
+  expect((await gateway.send(two)).body).toBe(second.body)
+  expect(gateway.provider.calls).toHaveLength(2)
+})
+
 test('B1 a header gained and a header lost at the same moment make one call', async () => {
   const body = sms('twins', { conversation: 'b1-twins', reference: 'r1' })
   const asked = Array.from({ length: 24 }, async (_, i) =>
@@ -168,7 +188,8 @@ test('B1 parts that collide by concatenation are two messages', async () => {
 })
 
 test('B1 without header and reference there is no key: 400, nothing claimed', async () => {
-  const count = async (): Promise<unknown> => (await database.query('SELECT count(*)::int AS n FROM idempotency_keys'))[0]
+  const count = async (): Promise<unknown> =>
+    (await database.query('SELECT count(*)::int AS n FROM idempotency_keys'))[0]
   const before = await count()
   for (const body of [sms('no key'), sms('no key', { conversation: 'b1' }), sms('no key', { reference: 'r' })])
     expect(told(await gateway.send(body))).toBe('400 idempotency-key-required')

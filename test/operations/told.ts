@@ -1,8 +1,10 @@
-/** What an answer says, in the words that the rules use; and a promise that a test settles when it wants. */
+/** What an answer says, in the words that the rules use; and calls that a test holds back. */
 import type { LightMyRequestResponse } from 'fastify'
+import { onTestFinished } from 'vitest'
 import { secretHash, type ApiScope } from '../../src/core/api-key.ts'
 import type { Environment } from '../../src/core/message-content.ts'
-import type { TestGateway } from '../support/gateway.ts'
+import type { Outcome } from '../../src/core/outcome.ts'
+import { lost, type TestGateway } from '../support/gateway.ts'
 
 export interface MessageTold {
   readonly id: string
@@ -48,13 +50,15 @@ export function told(answer: LightMyRequestResponse): string {
 
 export const isReplay = (answer: LightMyRequestResponse): boolean => answer.headers['idempotent-replayed'] === 'true'
 
-export interface Deferred<T> {
-  readonly promise: Promise<T>
-  readonly resolve: (value: T) => void
+/** The outcome of a call that the provider holds back until the test says so, or is over. */
+export interface HeldOutcome {
+  readonly promise: Promise<Outcome>
+  readonly resolve: (outcome: Outcome) => void
 }
 
-export function deferred<T>(): Deferred<T> {
-  const { promise, resolve } = Promise.withResolvers<T>()
+export function heldOutcome(): HeldOutcome {
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  onTestFinished(() => resolve(lost()))
   return { promise, resolve }
 }
 
@@ -82,8 +86,7 @@ export async function attemptIn(gateway: TestGateway, id: string): Promise<strin
 }
 
 /** `msg_…` as the data base stores it. */
-export const uuidOf = (id: string): string =>
-  id.replace(/^[a-z]+_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+export const uuidOf = (id: string): string => id.replace(/^[a-z]+_(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 
 export interface Asker {
   readonly id: string
@@ -96,7 +99,10 @@ let askers = 0
 export async function newApiKey(
   { deps }: TestGateway,
   account: string,
-  { scopes = ['send', 'read', 'resolve'], environment = 'live' }: { scopes?: ApiScope[]; environment?: Environment } = {},
+  {
+    scopes = ['send', 'read', 'resolve'],
+    environment = 'live',
+  }: { scopes?: ApiScope[]; environment?: Environment } = {},
 ): Promise<Asker> {
   askers += 1
   const id = `${account}-${askers}`

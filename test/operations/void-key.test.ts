@@ -1,9 +1,8 @@
 /** A void key never sends (behaviour.md, N1). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Outcome } from '../../src/core/outcome.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
-import { deferred, isReplay, messageIn, problemIn, told } from './told.ts'
+import { heldOutcome, isReplay, messageIn, problemIn, told } from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -44,7 +43,7 @@ test('N1 the quoted form of a voided key is void too', async () => {
 })
 
 test('N1 voiding a taken key is 409 with its message, and the message goes on', async () => {
-  const outcome = deferred<Outcome>()
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   const first = gateway.send(sms(), { key: 'taken' })
   await until(() => gateway.provider.calls.length === 1)

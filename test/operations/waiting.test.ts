@@ -1,11 +1,10 @@
 /** How long a caller waits, and for what (api.md, `Prefer`; wait-for-outcome.ts, V1). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Outcome } from '../../src/core/outcome.ts'
 import type { Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, lost, notSent, rejected, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatch, dispatchNothing, lapse, rescue, untilStatus } from './steps.ts'
-import { deferred, isReplay, messageIn, problemIn, told, type Deferred } from './told.ts'
+import { heldOutcome, isReplay, messageIn, problemIn, told, type HeldOutcome } from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -35,8 +34,8 @@ afterAll(async () => {
   await replica.close()
 })
 
-function held(): Deferred<Outcome> {
-  const outcome = deferred<Outcome>()
+function held(): HeldOutcome {
+  const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
   return outcome
 }
@@ -93,24 +92,23 @@ test.each([
   { name: 'sent', outcome: accepted(), says: '201 sent' },
   { name: 'failed', outcome: rejected(), says: '422 message-rejected' },
   { name: 'unknown', outcome: lost(), says: '504 outcome-unknown' },
-])('a wait ends when the message is $name, in the process that calls and in every other, with one answer', async ({
-  name,
-  outcome,
-  says,
-}) => {
-  const call = held()
-  const key = `ends-${name}`
-  const first = gateway.send(sms(), { key })
-  await until(() => gateway.provider.calls.length === 1)
-  const repeats = [gateway, replica, replica].map(async (asked) => asked.send(sms(), { key }))
-  await until(() => polls.length > 1)
-  call.resolve(outcome)
-  const answers = await Promise.all([first, ...repeats])
-  expect(new Set(answers.map((answer) => `${told(answer)} ${answer.body}`)).size).toBe(1)
-  expect(told(await first)).toBe(says)
-  expect(answers.map(isReplay)).toEqual([false, true, true, true])
-  expect([gateway.provider.calls.length, replica.provider.calls.length]).toEqual([1, 0])
-})
+])(
+  'a wait ends when the message is $name, in the process that calls and in every other, with one answer',
+  async ({ name, outcome, says }) => {
+    const call = held()
+    const key = `ends-${name}`
+    const first = gateway.send(sms(), { key })
+    await until(() => gateway.provider.calls.length === 1)
+    const repeats = [gateway, replica, replica].map(async (asked) => asked.send(sms(), { key }))
+    await until(() => polls.length > 1)
+    call.resolve(outcome)
+    const answers = await Promise.all([first, ...repeats])
+    expect(new Set(answers.map((answer) => `${told(answer)} ${answer.body}`)).size).toBe(1)
+    expect(told(await first)).toBe(says)
+    expect(answers.map(isReplay)).toEqual([false, true, true, true])
+    expect([gateway.provider.calls.length, replica.provider.calls.length]).toEqual([1, 0])
+  },
+)
 
 test('a wait is over when its time is: 202 for the first request, 409 in-progress for a repeat', async () => {
   const outcome = held()

@@ -14,11 +14,20 @@ const table = (head: string[], rows: string[][]): string =>
 
 const settingsTable = table(
   ['variable', 'default', 'meaning'],
-  (settings as readonly Setting[]).map((setting) => [`\`${setting.name}\``, setting.default === null ? '' : `\`${setting.default}\``, setting.meaning]),
+  (settings as readonly Setting[]).map((setting) => [
+    `\`${setting.name}\``,
+    setting.default === null ? '' : `\`${setting.default}\``,
+    setting.meaning,
+  ]),
 )
 const problemsTable = table(
   ['problem', 'status', 'repeat?', 'what to do'],
-  problemTypes.map((type) => [`\`${type}\``, String(problems[type].status), problems[type].retryable ? 'yes' : 'no', problems[type].advice]),
+  problemTypes.map((type) => [
+    `\`${type}\``,
+    String(problems[type].status),
+    problems[type].retryable ? 'yes' : 'no',
+    problems[type].advice,
+  ]),
 )
 const sandboxTable = table(
   ['sms', 'name', 'the sandbox'],
@@ -38,7 +47,8 @@ test.each(sections)('$file tells the $name as the code has them (else: npm run d
   const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
   const start = written.indexOf(open) + open.length
   const end = written.indexOf(close)
-  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, `${written.slice(0, start)}${text}\n${written.slice(end)}`)
+  if (process.env['UPDATE_DOCS'] === '1')
+    writeFileSync(path, `${written.slice(0, start)}${text}\n${written.slice(end)}`)
   else expect(written.slice(start, end)).toBe(`${text}\n`)
 })
 

@@ -13,7 +13,10 @@ function filesBelow(folder: string): string[] {
 }
 
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8')
-const codeOf = (path: string): string => textOf(path).replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/(^|\s)\/\/.*$/gm, '')
+const codeOf = (path: string): string =>
+  textOf(path)
+    .replaceAll(/\/\*[\s\S]*?\*\//g, '')
+    .replaceAll(/(^|\s)\/\/.*$/gm, '')
 
 interface Import {
   readonly from: string
@@ -23,7 +26,11 @@ interface Import {
 }
 
 const imports: Import[] = sources.flatMap((from) =>
-  [...textOf(from).matchAll(/^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'|import\('([^']+)'\)/gm)].map((found) => {
+  [
+    ...textOf(from).matchAll(
+      /^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'|import\('([^']+)'\)/gm,
+    ),
+  ].map((found) => {
     const target = found[2] ?? found[3] ?? found[4] ?? ''
     const to = target.startsWith('.') ? relative(root, resolve(root, dirname(from), target)) : target
     return { from, to, typeOnly: found[1] !== undefined }

@@ -20,7 +20,9 @@ test('npm start shows an address, a key and a curl line; that curl sends once, a
   expect(first.stdout).not.toMatch(/idempotent-replayed/i)
   expect(again.stdout).toMatch(/idempotent-replayed: true/i)
   expect(again.stdout.split('\r\n\r\n')[1]).toBe(first.stdout.split('\r\n\r\n')[1])
-  const { data } = JSON.parse((await shell('sh', ['-c', ledger ?? 'false'])).stdout) as { data: { acceptedCount: number }[] }
+  const { data } = JSON.parse((await shell('sh', ['-c', ledger ?? 'false'])).stdout) as {
+    data: { acceptedCount: number }[]
+  }
   expect(data.map(({ acceptedCount }) => acceptedCount)).toEqual([1])
 
   const pid = gateway.child.pid ?? 0

@@ -30,8 +30,17 @@ export function cleanEnv(): NodeJS.ProcessEnv {
 }
 
 /** Starts a program and collects what it says. It is killed when the test ends, if it has not ended by itself. */
-export function start(command: string, args: readonly string[], env: Record<string, string> = {}): Omit<Running, 'url'> {
-  const child = spawn(command, args, { cwd: root, env: { ...cleanEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+export function start(
+  command: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+): Omit<Running, 'url'> {
+  const child = spawn(command, args, {
+    cwd: root,
+    env: { ...cleanEnv(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
   const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))

@@ -36,7 +36,10 @@ export async function tcpProxy(serverUrl: string): Promise<TcpProxy> {
   let isShut = false
 
   const server = createServer((client) => {
-    if (isShut) return client.resetAndDestroy()
+    if (isShut) {
+      client.resetAndDestroy()
+      return
+    }
     const upstream = connect(Number(port), hostname)
     let fault: Fault | null = null
     for (const socket of [client, upstream]) {

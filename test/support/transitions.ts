@@ -1,5 +1,12 @@
 /** The transition table, found by asking `decide` of every status and every event. */
-import { statuses, type Attempt, type EndedAttempt, type Message, type State, type Status } from '../../src/core/message.ts'
+import {
+  statuses,
+  type Attempt,
+  type EndedAttempt,
+  type Message,
+  type State,
+  type Status,
+} from '../../src/core/message.ts'
 import { outcomeKinds, type Outcome, type OutcomeKind } from '../../src/core/outcome.ts'
 import { decide, type Event } from '../../src/core/state-machine.ts'
 
@@ -60,7 +67,14 @@ export function outcomeOf(kind: OutcomeKind): Outcome {
   }
 }
 
-const settle = { type: 'settle', attemptId: attempt.id, providerMessageId: null, evidence: 'seen', apiKey: 'k', at } as const
+const settle = {
+  type: 'settle',
+  attemptId: attempt.id,
+  providerMessageId: null,
+  evidence: 'seen',
+  apiKey: 'k',
+  at,
+} as const
 
 /** Every event by the name that the table gives it. */
 export const events: Readonly<Record<string, Event>> = {
@@ -83,6 +97,11 @@ export function nextOf(status: Status, event: Event): string {
 
 export function transitionTable(): string {
   const names = Object.keys(events)
-  const rows = statuses.map((status) => [`**${status}**`, ...Object.values(events).map((event) => nextOf(status, event))])
-  return [['', ...names], ['', ...names].map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+  const rows = statuses.map((status) => [
+    `**${status}**`,
+    ...Object.values(events).map((event) => nextOf(status, event)),
+  ])
+  return [['', ...names], ['', ...names].map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n')
 }

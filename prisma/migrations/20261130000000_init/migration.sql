@@ -105,7 +105,8 @@ CREATE TABLE messages (
   CONSTRAINT canceled_was_not_sent CHECK (status <> 'canceled' OR outcome IS NULL OR outcome = 'not_sent'),
   CONSTRAINT final_has_its_answer CHECK ((status IN ('sent', 'failed', 'canceled')) = (answer_status IS NOT NULL)),
   CONSTRAINT intent_is_guarded CHECK (
-    intent_guard IS NOT DISTINCT FROM (CASE WHEN status IN ('failed', 'canceled') THEN NULL ELSE intent END))
+    CASE WHEN status IN ('failed', 'canceled') THEN intent_guard IS NULL
+      ELSE intent_guard IS NULL OR (intent_guard = intent) IS TRUE END)
 )
 -- Room in each page for the outcome update to stay there (HOT): no index below names a column that an outcome changes.
 WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);

@@ -10,9 +10,9 @@ import { timelineView } from '../../core/timeline.ts'
 import type { Deps } from '../../deps.ts'
 import { cancelMessage } from '../../operations/cancel-message.ts'
 import { getMessage } from '../../operations/get-message.ts'
-import { Refusal } from '../../operations/refusal.ts'
+import { namesOf } from '../../operations/plan-message.ts'
 import { resolveMessage } from '../../operations/resolve-message.ts'
-import { namesOf, sendMessage } from '../../operations/send-message.ts'
+import { sendMessage } from '../../operations/send-message.ts'
 import { callerOf } from '../auth.ts'
 import { messageExample, requestExamples, timelineExample } from '../examples.ts'
 import { answers, everywhere, messageAnswer, problemAnswers, ref, secured } from '../openapi.ts'
@@ -121,15 +121,15 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
-      if (request.headers['if-match'] !== undefined) throw new Refusal('unsupported-precondition')
       const { waitMs, async } = preferencesOf(headerLines(request.raw, 'prefer'))
       const keyHeader = keyFromHeader(headerLines(request.raw, 'idempotency-key'))
       const asked = { scope: caller, keyHeader, request: request.body, waitMs, async }
       const names = namesOf(asked)
       reply.header('idempotency-key', quotedKey(names[0]))
       if (keySource(names[0]) === 'derived') reply.header('idempotency-key-source', 'derived')
+      const hasPrecondition = request.headers['if-match'] !== undefined
       const traceparent = traceparentOf(request.headers['traceparent'])
-      return answer(reply, await sendMessage(deps, { ...asked, traceparent }, names))
+      return answer(reply, await sendMessage(deps, { ...asked, traceparent, hasPrecondition }, names))
     },
   })
 

@@ -1,4 +1,4 @@
-/** Where the code does not yet do what the contract says. Each test fails until it does; then it moves to its own file. */
+/** The time line over any history of events. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Attempt } from '../../src/core/message.ts'

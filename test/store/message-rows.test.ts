@@ -1,0 +1,183 @@
+/** Rows and messages: what is written reads back the same, in every state; an impossible row throws. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Message, Resolution, State } from '../../src/core/message.ts'
+import { statuses } from '../../src/core/message.ts'
+import { openDatabase, type Database } from '../../src/store/database.ts'
+import { messageFromRow, type MessageRowWithAnswer } from '../../src/store/message-rows.ts'
+import { createStore, type Store } from '../../src/store/store.ts'
+import { useDatabase } from '../support/database.ts'
+import { changeTo, ended, newAttempt, newClaim, scope, type Asked } from './claims.ts'
+
+const database = useDatabase()
+let opened: Database
+let store: Store
+beforeAll(() => {
+  opened = openDatabase(database.url, () => {})
+  store = createStore(opened)
+})
+afterAll(async () => opened.close())
+
+let claims = 0
+async function claimed(asked: Asked): Promise<Message> {
+  const result = await store.claimMessage(newClaim(`row-${claims++}`, asked))
+  if (result.kind !== 'claimed') throw new Error('a new key is claimed')
+  return result.message
+}
+
+const soon = new Date(Date.now() + 60_000)
+const first = newAttempt()
+const second = newAttempt(2)
+const byPerson: Resolution = {
+  by: 'operator',
+  at: new Date(),
+  attemptId: first.id,
+  outcome: 'sent',
+  apiKey: 'someone',
+  evidence: 'seen, with "quotes" and ünïcode 🙂',
+}
+const lateAnswer: Resolution = { by: 'late_answer', at: new Date(), attemptId: first.id, outcome: 'not_sent' }
+
+const lateRefusal = {
+  status: 'failed',
+  reason: 'provider_refused',
+  last: ended(first, 'rejected'),
+  resolution: lateAnswer,
+} as const
+
+const states: readonly (readonly [string, State])[] = [
+  ['scheduled', { status: 'scheduled', sendAt: soon }],
+  ['queued, never called', { status: 'queued', last: null, dueAt: soon }],
+  ['queued again', { status: 'queued', last: ended(first, 'not_sent'), dueAt: soon }],
+  ['sending', { status: 'sending', attempt: first }],
+  ['unknown', { status: 'unknown', attempt: ended(first, 'unknown') }],
+  [
+    'sent',
+    { status: 'sent', attempt: ended(first, 'accepted'), providerMessageId: 'p', sentAt: soon, resolution: null },
+  ],
+  [
+    'sent, settled by a person',
+    { status: 'sent', attempt: ended(first, 'unknown'), providerMessageId: null, sentAt: soon, resolution: byPerson },
+  ],
+  ['failed', lateRefusal],
+  ['expired, never called', { status: 'failed', reason: 'expired', last: null, resolution: null }],
+  [
+    'failed, settled by a person',
+    {
+      status: 'failed',
+      reason: 'resolved_not_sent',
+      last: ended(first, 'unknown'),
+      resolution: { ...byPerson, outcome: 'not_sent' },
+    },
+  ],
+  ['canceled', { status: 'canceled', last: null }],
+  ['canceled after a try', { status: 'canceled', last: ended(first, 'not_sent') }],
+]
+
+test('every status is among the states of this test', () => {
+  expect(new Set(states.map(([, { status }]) => status))).toEqual(new Set(statuses))
+})
+
+/** Raw rows, Prisma's rows, and rows found by key: all must read the same. Lists leave the stored answer out. */
+async function expectFoundEverywhere(expected: Message | undefined): Promise<void> {
+  const { answer: _, ...shown } = expected ?? newClaim('').message
+  const byKey = await store.findKey(scope, [shown.idempotencyKey])
+  expect(byKey?.kind === 'message' ? byKey.message : undefined).toEqual(expected)
+  expect(await store.findMessages([shown.id])).toEqual([expected])
+  expect(await store.findMessage(scope, shown.id)).toEqual(expected)
+  expect((await store.listMessages(scope, {}, 1, null))[0]).toEqual(shown)
+}
+
+test.each(states)('a message that is %s reads back as it was written, however it is read', async (_, state) => {
+  const had = await claimed({ as: state.status === 'scheduled' ? 'scheduled' : 'queued' })
+  const attempted = 'attempt' in state || ('last' in state && state.last !== null)
+  const before: Message = {
+    ...had,
+    attempts: attempted && state.status !== 'sending' ? 1 : 0,
+  }
+  const change = changeTo(before, state, { leaseMs: state.status === 'sending' ? 1_000 : null })
+  const next = state.status === 'scheduled' ? { ...change.next, sendAt: had.sendAt } : change.next
+  const expected =
+    state.status === 'scheduled' && had.sendAt !== null ? { ...next, state: { ...state, sendAt: had.sendAt } } : next
+  expect(await store.saveMessage({ ...change, next: expected })).toBe(true)
+  await expectFoundEverywhere(expected)
+})
+
+test('a second attempt reads back with its number and the verdict of those before it', async () => {
+  const message = await claimed({ as: 'queued' })
+  const tried = changeTo({ ...message, attempts: 1 }, { status: 'queued', last: ended(first, 'not_sent'), dueAt: soon })
+  await store.saveMessage(tried)
+  const again = changeTo(tried.next, { status: 'sending', attempt: second }, { leaseMs: 1_000 })
+  await store.saveMessage(again)
+  const [found] = await store.findMessages([message.id])
+  expect(found).toEqual(again.next)
+  expect(found).toMatchObject({ attempts: 2, earlierVerdict: 'not_sent', state: { attempt: { number: 2 } } })
+})
+
+test('what was asked reads back whole: members, metadata, texts of any script, times and trace', async () => {
+  const request = {
+    channel: 'email',
+    to: 'someone@example.com',
+    content: { subject: "naïve “quotes” \\ ' $1 %s 🙂", html: '<p>\n</p>', headers: { 'X-One': 'a' } },
+    cc: ['a@example.com', 'b@example.com'],
+    conversation: "c'; DROP TABLE messages; --",
+    reference: '{"json": [1]}',
+    intent: 'i\\n',
+  } as unknown as NonNullable<Asked['request']>
+  const claim = newClaim('whole', { request })
+  const metadata = { 'a "b"': 'c\\d', empty: '' }
+  const traceparent = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`
+  const result = await store.claimMessage({ ...claim, message: { ...claim.message, metadata, traceparent } })
+  const message = result.kind === 'claimed' ? result.message : undefined
+  expect(message).toMatchObject({ metadata, traceparent, request })
+  await expectFoundEverywhere(message)
+})
+
+async function rawRow(state: State['status']): Promise<MessageRowWithAnswer> {
+  const message = await claimed({ as: 'queued' })
+  const found = states.find(([, { status }]) => status === state)?.[1]
+  if (found === undefined) throw new Error('every status is there')
+  await store.saveMessage(changeTo({ ...message, attempts: 1 }, found, { leaseMs: 1_000 }))
+  const row = await opened.prisma.message.findUniqueOrThrow({ where: { id: message.id } })
+  const answer = await opened.prisma.answer.findUnique({ where: { messageId: message.id } })
+  const { contentType = null, location = null, body = null } = answer ?? {}
+  return { ...row, answerContentType: contentType, answerLocation: location, answerBody: body }
+}
+
+test.each([
+  ['sending', 'attemptId'],
+  ['sending', 'attemptProvider'],
+  ['sending', 'attemptStartedAt'],
+  ['unknown', 'outcome'],
+  ['unknown', 'evidence'],
+  ['unknown', 'attemptEndedAt'],
+  ['sent', 'sentAt'],
+  ['sent', 'attemptId'],
+  ['sent', 'answerBody'],
+  ['failed', 'failedReason'],
+  ['failed', 'answerContentType'],
+] as const)('a row that is %s without %s throws, and names the message, not its content', async (status, field) => {
+  const row = await rawRow(status)
+  expect(messageFromRow(row).state.status).toBe(status)
+  expect(() => messageFromRow({ ...row, [field]: null })).toThrow(
+    new RegExp(`^message ${row.id}, ${status}: (${field}|its answer) is missing$`),
+  )
+})
+
+test('a stored answer is replaced with the verdict that it belonged to, and erased with its message', async () => {
+  const message = await claimed({ as: 'queued' })
+  const failed = changeTo({ ...message, attempts: 1 }, { ...lateRefusal, resolution: null })
+  await store.saveMessage(failed)
+  const corrected = changeTo(failed.next, {
+    status: 'sent',
+    attempt: ended(first, 'accepted'),
+    providerMessageId: 'p',
+    sentAt: soon,
+    resolution: { ...lateAnswer, outcome: 'sent' },
+  })
+  await store.saveMessage(corrected)
+  const [found] = await store.findMessages([message.id])
+  expect([failed.next.answer?.status, found?.answer]).toEqual([422, corrected.next.answer])
+  await database.query(`UPDATE messages SET created_at = 'epoch', updated_at = 'epoch' WHERE id = $1`, [message.id])
+  await store.eraseResults(new Date(1), 10)
+  expect(await database.query('SELECT 1 FROM answers WHERE message_id = $1', [message.id])).toEqual([])
+})

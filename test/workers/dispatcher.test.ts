@@ -1,0 +1,238 @@
+/** Taking what is due (dispatcher.ts, X1, X2; due-work.ts, W1; behaviour.md, F1, F9). */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Deps } from '../../src/deps.ts'
+import { StoreUnavailable } from '../../src/store/database-errors.ts'
+import * as dispatcher from '../../src/workers/dispatcher.ts'
+import { useDatabase } from '../support/database.ts'
+import { accepted, fakeProvider, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import { dispatch, dispatchNothing, dueInMs, makeDue, steerableClock } from '../operations/steps.ts'
+import { heldOutcome, messageIn, present, told, uuidOf } from '../operations/told.ts'
+
+const database = useDatabase()
+const { steer, clock } = steerableClock()
+let gateway: TestGateway
+let replica: TestGateway
+beforeAll(async () => {
+  gateway = await testGateway(database.url, { clock })
+  replica = await testGateway(database.url)
+})
+beforeEach(async () => {
+  for (const { provider } of [gateway, replica]) {
+    provider.calls.length = 0
+    provider.answer = () => accepted()
+  }
+  steer.aheadMs = 0
+})
+afterAll(async () => {
+  await gateway.close()
+  await replica.close()
+})
+
+let keys = 0
+async function queued(more: object = {}): Promise<string> {
+  const answer = await gateway.send(sms('due', more), { key: `due-${keys++}`, prefer: 'respond-async' })
+  expect(answer.statusCode).toBe(202)
+  return messageIn(answer).id
+}
+
+/** One pass with other dependencies. */
+async function passWith(more: Partial<Deps>): Promise<number> {
+  const { taken, done } = await dispatcher.runOnce({ ...gateway.deps, ...more })
+  await done
+  return taken
+}
+
+/** How far from `ms` the message is due, in seconds: less than one has passed since. */
+async function dueOff(id: string, ms: number): Promise<number> {
+  const due = (await dueInMs(database, id)) ?? Infinity
+  return Math.abs(Math.round((due - ms) / 1_000))
+}
+
+test('a message that is not accepted is called again: base 1 s, doubled each time, capped at 5 min, with full jitter', async () => {
+  gateway.provider.answer = () => notSent()
+  const id = await queued()
+  const pauses: number[] = []
+  for (let attempt = 1; attempt <= 11; attempt++) {
+    const random = attempt % 2 === 0 ? 0.5 : 0.999
+    await until(async () => {
+      await makeDue(database)
+      return (await passWith({ random: () => random })) === 1
+    })
+    const ceiling = Math.min(300_000, 1_000 * 2 ** (attempt - 1))
+    pauses.push(ceiling * random)
+    expect(await dueOff(id, ceiling * random)).toBe(0)
+    if (ceiling * random > 1_500) await dispatchNothing(gateway) // it is not due before
+  }
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(300_000)
+  expect(await present(gateway, id)).toMatchObject({ status: 'queued', attempts: 11 })
+  gateway.provider.answer = () => accepted()
+  await makeDue(database)
+  await dispatch(gateway)
+  expect(await present(gateway, id)).toMatchObject({ status: 'sent', attempts: 12 })
+})
+
+test('Retry-After is honoured where it is longer than the pause, and never shortens it', async () => {
+  const id = await queued()
+  gateway.provider.answer = () => notSent('refused_for_now', 20_000)
+  await passWith({ random: () => 0.5 })
+  expect(await dueOff(id, 20_000)).toBe(0)
+  gateway.provider.answer = () => notSent('refused_for_now', 100)
+  await makeDue(database)
+  await passWith({ random: () => 0.99 })
+  expect(await dueOff(id, 1_980)).toBe(0)
+  await gateway.post(`/v1/messages/${id}/cancel`)
+})
+
+test('X1, E10 a pause never leads past notAfter: then the message is expired, and not called', async () => {
+  const id = await queued({ ttlSeconds: 10 })
+  gateway.provider.answer = () => notSent('refused_for_now', 3_600_000)
+  await dispatch(gateway)
+  expect(await dueOff(id, 10_000)).toBe(0)
+  steer.aheadMs = 10_100
+  await makeDue(database)
+  await dispatch(gateway)
+  expect(await present(gateway, id)).toMatchObject({ status: 'failed', statusReason: 'expired' })
+  expect(gateway.provider.calls).toHaveLength(1)
+  expect(await dueInMs(database, id)).toBeNull()
+})
+
+test('X2 what meets no free slot is put off for a moment, not lost and not called', async () => {
+  const busy = fakeProvider('fake', { concurrency: 1 })
+  const free = fakeProvider('free')
+  const providers = {
+    find: (name: string) => [busy, free].find((provider) => provider.name === name),
+    routed: () => busy,
+    all: () => [busy, free],
+  }
+  const id = await queued()
+  const release = gateway.deps.slots.tryTake(busy)
+  expect(await passWith({ providers })).toBe(1)
+  expect(busy.calls).toEqual([])
+  expect(await dueInMs(database, id)).toBeLessThanOrEqual(250)
+  release?.()
+  await until(async () => (await passWith({ providers })) === 1)
+  expect([busy.calls.length, free.calls.length]).toEqual([1, 0])
+  expect((await present(gateway, id)).status).toBe('sent')
+})
+
+test('X2 a message whose provider has gone from the configuration waits, and goes out when it is back', async () => {
+  const id = await queued({ provider: 'fake' })
+  const other = fakeProvider('other')
+  const providers = { find: () => undefined, routed: () => other, all: () => [other] }
+  expect(await passWith({ providers })).toBe(1)
+  expect(other.calls).toEqual([])
+  expect(await dueOff(id, 5_000)).toBe(0)
+  await makeDue(database)
+  await dispatch(gateway)
+  expect((await present(gateway, id)).status).toBe('sent')
+})
+
+test('X2 a message that pinned no provider takes the present route when its own has gone', async () => {
+  const id = await queued()
+  const other = fakeProvider('other')
+  const providers = { find: () => undefined, routed: () => other, all: () => [other] }
+  expect(await passWith({ providers })).toBe(1)
+  expect(other.calls).toHaveLength(1)
+  expect((await present(gateway, id)).status).toBe('sent')
+})
+
+test('F9 two dispatchers at once call each message once', async () => {
+  const ids = await Promise.all(Array.from({ length: 80 }, async () => queued()))
+  await until(async () => {
+    await Promise.all([dispatch(gateway, 0), dispatch(replica, 0), dispatch(replica, 0), dispatch(gateway, 0)])
+    return gateway.provider.calls.length + replica.provider.calls.length >= 80
+  })
+  const called = [...gateway.provider.calls, ...replica.provider.calls].map(({ messageId }) => messageId)
+  expect(called.toSorted()).toEqual(ids.toSorted())
+  await dispatchNothing(gateway)
+})
+
+test('W1 two that took the same message call it once: the attempt is one compare-and-set', async () => {
+  const id = await queued()
+  const [message] = await gateway.deps.store.findMessages([uuidOf(id)])
+  const takeDueDispatches = async () => (message === undefined ? [] : [message])
+  const store = { ...gateway.deps.store, takeDueDispatches }
+  await Promise.all([passWith({ store }), passWith({ store }), passWith({ store })])
+  expect(gateway.provider.calls).toHaveLength(1)
+  expect(await present(gateway, id)).toMatchObject({ status: 'sent', attempts: 1 })
+})
+
+test('W1, F1 a worker that died after taking a message loses nothing: it is due again, and sent once', async () => {
+  const id = await queued()
+  await until(async () => (await gateway.deps.store.takeDueDispatches(1)).length === 1)
+  await dispatchNothing(replica) // the others leave it alone meanwhile
+  expect(await dueOff(id, 30_000)).toBe(0)
+  await makeDue(database)
+  await dispatch(replica)
+  expect([gateway.provider.calls.length, replica.provider.calls.length]).toEqual([0, 1])
+})
+
+test('W1 a message whose attempt could not be recorded is not called, and is due again; the others of the pass go out', async () => {
+  const [unlucky, lucky] = [await queued(), await queued()]
+  const { store } = gateway.deps
+  const failing = {
+    ...store,
+    saveMessage: async (...[change]: Parameters<typeof store.saveMessage>) => {
+      if (change.next.id === uuidOf(unlucky)) throw new StoreUnavailable('absent', 'planned')
+      return store.saveMessage(change)
+    },
+  }
+  expect(await passWith({ store: failing })).toBe(2)
+  expect(gateway.provider.calls.map(({ messageId }) => messageId)).toEqual([lucky])
+  expect(await dueOff(unlucky, 30_000)).toBe(0)
+  await makeDue(database)
+  await dispatch(gateway)
+  expect((await present(gateway, unlucky)).status).toBe('sent')
+})
+
+test('B1 while it is called its lease stands in the due work, and no dispatch does', async () => {
+  const outcome = heldOutcome()
+  gateway.provider.answer = async () => outcome.promise
+  const id = await queued()
+  const { done } = await dispatcher.runOnce(gateway.deps)
+  await until(() => gateway.provider.calls.length === 1)
+  const [row] = await database.query(
+    `SELECT d.task, d.due_at = m.lease_until AS same FROM due_work d JOIN messages m ON m.id = d.message_id WHERE m.id = $1`,
+    [uuidOf(id)],
+  )
+  expect(row).toEqual({ task: 'lease', same: true })
+  await makeDue(database)
+  await dispatchNothing(replica)
+  outcome.resolve(accepted())
+  await done
+  expect(await database.query('SELECT 1 FROM due_work WHERE message_id = $1', [uuidOf(id)])).toEqual([])
+})
+
+test('a pass takes what its providers have slots for, the longest due first', async () => {
+  const few = fakeProvider('fake', { concurrency: 3 })
+  const providers = { find: () => few, routed: () => few, all: () => [few] }
+  const ids: string[] = []
+  for (let i = 0; i < 5; i++) ids.push(await queued())
+  await Promise.all(
+    ids.map(async (id, i) =>
+      database.query(`UPDATE due_work SET due_at = now() - $2 * interval '1 minute' WHERE message_id = $1`, [
+        uuidOf(id),
+        i,
+      ]),
+    ),
+  )
+  expect(await passWith({ providers })).toBe(3)
+  expect(few.calls.map(({ messageId }) => messageId).toSorted()).toEqual(ids.slice(2).toSorted())
+  expect(await passWith({ providers })).toBe(2)
+  const release = [1, 2, 3].map(() => gateway.deps.slots.tryTake(few))
+  await queued()
+  expect(await passWith({ providers })).toBe(0)
+  for (const give of release) give?.()
+  await dispatch(gateway)
+})
+
+test('what was decided meanwhile is not called: a taken message that was canceled', async () => {
+  const id = await queued()
+  const [message] = await gateway.deps.store.findMessages([uuidOf(id)])
+  await gateway.post(`/v1/messages/${id}/cancel`)
+  const store = { ...gateway.deps.store, takeDueDispatches: async () => (message === undefined ? [] : [message]) }
+  expect(await passWith({ store })).toBe(1)
+  expect(gateway.provider.calls).toEqual([])
+  expect(told(await gateway.get(`/v1/messages/${id}`))).toBe('200 canceled')
+  expect(gateway.deps.slots.inUse('fake')).toBe(0)
+})
