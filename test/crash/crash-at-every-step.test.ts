@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Answer } from '../../src/core/answer.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
-import { namesOf, sendMessage } from '../../src/operations/send-message.ts'
+import { namesOf } from '../../src/operations/plan-message.ts'
+import { sendMessage } from '../../src/operations/send-message.ts'
 import * as dispatcher from '../../src/workers/dispatcher.ts'
 import { useDatabase } from '../support/database.ts'
 import {
@@ -75,7 +76,14 @@ const waits = (row: Row | undefined): boolean => row?.status === 'queued' || row
 /** Sends, and plays the dispatcher's loop, until all is done or the gateway is dead. @returns what the caller was told */
 async function live({ deps, death, isDead }: Life, key: string, way: Way): Promise<Answer | undefined> {
   const scope = { account: 'default', environment: 'live' } as const
-  const asked = { ...way, scope, keyHeader: { kind: 'key', key } as const, waitMs: 10_000, traceparent: null }
+  const asked = {
+    ...way,
+    scope,
+    keyHeader: { kind: 'key', key } as const,
+    waitMs: 10_000,
+    traceparent: null,
+    hasPrecondition: false,
+  }
   let heard: Answer | undefined
   sendMessage(deps, asked, namesOf(asked)).then(
     (answer) => (heard = answer),

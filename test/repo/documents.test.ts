@@ -47,9 +47,9 @@ test.each(sections)('$file tells the $name as the code has them (else: npm run d
   const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
   const start = written.indexOf(open) + open.length
   const end = written.indexOf(close)
-  if (process.env['UPDATE_DOCS'] === '1')
-    writeFileSync(path, `${written.slice(0, start)}${text}\n${written.slice(end)}`)
-  else expect(written.slice(start, end)).toBe(`${text}\n`)
+  const right = `${written.slice(0, start)}${text}\n${written.slice(end)}`
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, right)
+  expect(readFileSync(path, 'utf8')).toBe(right)
 })
 
 test('openapi/openapi.json is what the code makes (else: npm run docs)', async () => {

@@ -1,12 +1,12 @@
-/** What the contract says and the operations do not do yet: each test here fails, and names the rule. */
+/** Cases in which two rules of the contract meet, or a fault falls into the narrow place between two steps. */
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
 import * as dispatcher from '../../src/workers/dispatcher.ts'
 import { useDatabase } from '../support/database.ts'
-import { accepted, fakeProvider, lost, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
-import { dispatch, lapse, rescue, steerableClock, untilStatus } from './steps.ts'
+import { accepted, fakeProvider, sms, testGateway, type TestGateway } from '../support/gateway.ts'
+import { dispatch, lapse, rescue, steerableClock } from './steps.ts'
 import { attemptIn, heldOutcome, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
@@ -98,18 +98,4 @@ test('a message that another provider took says so: its row, its stored answer a
   expect(replay.json()).toMatchObject({ provider: 'other' })
   expect(await present(gateway, id)).toEqual(replay.json())
   expect((await gateway.get('/v1/messages?provider=other')).json()).toMatchObject({ data: [{ id }] })
-})
-
-test('api.md, Acting: a verdict of not sent with `resend` queues it again under its key', async () => {
-  gateway.provider.answer = () => lost()
-  const id = String(problemIn(await gateway.send(sms('resend'), { key: 'resend' })).message?.id)
-  const verdict = { attempt: await attemptIn(gateway, id), outcome: 'not_sent', evidence: 'not in the console' }
-  const resolved = await gateway.post(`/v1/messages/${id}/resolve`, { ...verdict, resend: true })
-  expect(told(resolved)).toBe('200 queued')
-  gateway.provider.answer = () => accepted()
-  await until(async () => {
-    await dispatch(gateway, 0)
-    return gateway.provider.calls.length === 2
-  })
-  await untilStatus(gateway, id, 'sent')
 })
