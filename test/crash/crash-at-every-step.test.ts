@@ -106,8 +106,8 @@ async function recover({ deps, death, isDead }: Pick<Life, 'deps' | 'death' | 'i
     await done
   }
   await until(async () => {
-    await database.query(`UPDATE messages SET lease_until = now() WHERE status = 'sending'`)
-    await database.query(`UPDATE due_work SET due_at = now()`)
+    await database.query(`UPDATE messages SET lease_until = now() - interval '1 millisecond' WHERE status = 'sending'`)
+    await database.query(`UPDATE due_work SET due_at = now() - interval '1 millisecond'`)
     await Promise.race([pass(), death])
     return isDead() || (await database.query('SELECT 1 FROM due_work')).length === 0
   })

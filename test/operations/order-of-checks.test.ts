@@ -6,8 +6,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'
-import { accepted, fakeProvider, sms, testGateway, type TestGateway } from '../support/gateway.ts'
-import { steerableClock } from './steps.ts'
+import { accepted, fakeProvider, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import { dispatch, lapse, rescue, steerableClock } from './steps.ts'
 import { heldOutcome, isReplay, messageIn, newApiKey, problemIn, told } from './told.ts'
 
 const database = useDatabase()
@@ -38,7 +38,7 @@ beforeAll(async () => {
 beforeEach(() => {
   gateway.provider.calls.length = 0
   gateway.provider.answer = () => accepted()
-  steer.aheadMs = 0
+  Object.assign(steer, { aheadMs: 0, lagMs: 0 })
   limit.broken = null
   stand.in = {}
 })
@@ -224,6 +224,29 @@ test('N4 a claim in doubt that someone else has made is a repeat', async () => {
 async function otherwiseClaimed(key: string): Promise<string> {
   return messageIn(await gateway.send(sms('n4'), { key })).id
 }
+
+test('N4, B2 a claim whose lease lapsed while it was in doubt: no byte leaves, its owner says so, and it is sent later, once', async () => {
+  const gates: boolean[] = []
+  gateway.provider.answer = (_, gate) => {
+    gates.push(gate())
+    return gates.at(-1) === true ? accepted() : notSent()
+  }
+  const { store } = otherGateway.deps
+  stand.in.claimMessage = async (claim) => {
+    await store.claimMessage(claim)
+    await lapse(database, claim.message.id)
+    expect(await rescue(otherGateway)).toBe(1)
+    steer.lagMs = gateway.provider.callMs + 2_000 // as much time has passed since the claim was sent
+    throw new StoreUnavailable('doubtful', 'planned')
+  }
+  await gateway.send(sms('n4'), { key: 'n4-lapsed', prefer: 'wait=0' })
+  await until(async () => (await gateway.send(sms('n4'), { key: 'n4-lapsed', prefer: 'wait=0' })).statusCode === 202)
+  steer.lagMs = 0
+  stand.in = {}
+  await dispatch(gateway)
+  expect(told(await gateway.send(sms('n4'), { key: 'n4-lapsed' }))).toBe('201 sent')
+  expect(gates).toEqual([false, true])
+})
 
 test('D4 a claim that is certain not to have been made is 503 with Retry-After, and no call', async () => {
   stand.in.claimMessage = async () => Promise.reject(new StoreUnavailable('absent', 'planned'))

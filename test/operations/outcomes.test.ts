@@ -237,7 +237,7 @@ test('Y1 an outcome decided on a stale reading is decided again, not written ove
   const first = gateway.send(sms('y1'), { key: 'y1' })
   await until(() => gateway.provider.calls.length === 1)
   const { id } = problemIn(await gateway.send(sms('y1'), { key: 'y1', prefer: 'wait=0' })).message ?? { id: '' }
-  await database.query(`UPDATE messages SET lease_until = now() WHERE status = 'sending'`)
+  await database.query(`UPDATE messages SET lease_until = now() - interval '1 millisecond' WHERE status = 'sending'`)
   expect(await rescue(gateway)).toBe(1)
   expect(told(await first)).toBe('504 outcome-unknown')
   outcome.resolve(accepted('late'))

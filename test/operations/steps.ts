@@ -29,15 +29,20 @@ export async function rescue({ deps }: Pick<TestGateway, 'deps'>): Promise<numbe
   return (await createRescuer(deps).runOnce()).rescued
 }
 
+/** A millisecond ago: times are stored in whole ones, and rounded. */
+const justPast = `now() - interval '1 millisecond'`
+
 /** The time of a message's lease is over. */
 export async function lapse(database: TestDatabase, id: string): Promise<void> {
-  await database.query(`UPDATE messages SET lease_until = now() WHERE id = $1`, [uuidOf(id)])
-  await database.query(`UPDATE due_work SET due_at = now() WHERE message_id = $1 AND task = 'lease'`, [uuidOf(id)])
+  await database.query(`UPDATE messages SET lease_until = ${justPast} WHERE id = $1`, [uuidOf(id)])
+  await database.query(`UPDATE due_work SET due_at = ${justPast} WHERE message_id = $1 AND task = 'lease'`, [
+    uuidOf(id),
+  ])
 }
 
 /** The time for which waiting messages were waiting has come. */
 export async function makeDue(database: TestDatabase): Promise<void> {
-  await database.query(`UPDATE due_work SET due_at = now() WHERE task = 'dispatch'`)
+  await database.query(`UPDATE due_work SET due_at = ${justPast} WHERE task = 'dispatch'`)
 }
 
 /** When a message's next dispatch is due, in milliseconds from now by the data base's clock; null: nothing is due. */

@@ -198,6 +198,25 @@ test.each(faults)('a verdict and a cancel that are cut (%s) are 503, and the sam
   expect((await present(replica, later.id)).status).toBe('canceled')
 })
 
+test('fault 32: a server that has become read-only claims nothing; its connections are dropped, and the new primary serves', async () => {
+  const name = new URL(database.url).pathname.slice(1)
+  await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+  const survivor = await testGateway(database.url)
+  // Sessions that are open now stay with what is a standby; those opened later reach the new primary.
+  await Promise.all(Array.from({ length: 8 }, async () => survivor.deps.store.readTime()))
+  await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+  const heard: string[] = []
+  await until(async () => {
+    heard.push(told(await survivor.send(sms(), { key: `failover-${heard.length}` })))
+    return heard.at(-1) === '201 sent'
+  })
+  expect(heard.length).toBeGreaterThan(1)
+  expect(new Set(heard.slice(0, -1))).toEqual(new Set(['503 store-unavailable']))
+  expect(survivor.provider.calls).toHaveLength(1)
+  expect(await rowsOf('failover-0')).toBe(0)
+  await survivor.close()
+})
+
 test('fault 22: a data base that takes connections and says nothing does not hold the caller: 503 in time, no call', async () => {
   proxy.strike('claim', 'silence')
   const started = performance.now()

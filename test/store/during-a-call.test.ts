@@ -1,6 +1,7 @@
 /** What the data base holds while a provider is called, and how its rows age (behaviour.md, D2; engine.md, Rows). */
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { useDatabase } from '../support/database.ts'
+import { createDatabase, useDatabase } from '../support/database.ts'
 import { accepted, sms, testGateway, until, type Call, type TestGateway } from '../support/gateway.ts'
 import { dispatch } from '../operations/steps.ts'
 import { heldOutcome, told, uuidOf } from '../operations/told.ts'
@@ -60,25 +61,23 @@ test.each([
   { width: 64, prefer: 'wait=10' },
   { width: 64, prefer: 'respond-async' },
 ])('nine of ten updates of messages are HOT: $width sends at a time, $prefer', async ({ width, prefer }) => {
-  const before = await updates()
-  const sender = await testGateway(database.url)
-  for (let round = 0; round < 320 / width; round++)
-    await Promise.all(
-      Array.from({ length: width }, async (_, i) =>
-        sender.send(sms(), { key: `${prefer.slice(0, 4)}-${width}-${round}-${i}`, prefer }),
-      ),
-    )
+  const made = await createDatabase()
+  const sender = await testGateway(made.url)
   const asynchronous = prefer === 'respond-async'
+  const keys = Array.from({ length: 320 }, (_, i) => `hot-${i}`)
+  for (let from = 0; from < keys.length; from += width)
+    await Promise.all(keys.slice(from, from + width).map(async (key) => sender.send(sms(), { key, prefer })))
   if (asynchronous) await dispatch(sender, 320)
   await sender.close() // a connection tells what it counted when it ends
-  await until(async () => (await updates()).all - before.all >= (asynchronous ? 640 : 320))
-  const after = await updates()
-  expect((after.hot - before.hot) / (after.all - before.all)).toBeGreaterThanOrEqual(0.9)
+  const client = new pg.Client({ connectionString: made.url })
+  await client.connect()
+  const counted = `SELECT n_tup_upd::int AS "all", n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'messages'`
+  let updates = { all: 0, hot: 0 }
+  await until(async () => {
+    updates = (await client.query<typeof updates>(counted)).rows[0] ?? updates
+    return updates.all === (asynchronous ? 640 : 320)
+  })
+  await client.end()
+  await made.drop()
+  expect(updates.hot / updates.all).toBeGreaterThanOrEqual(0.9)
 })
-
-async function updates(): Promise<{ all: number; hot: number }> {
-  const [row] = await database.query<{ all: number; hot: number }>(
-    `SELECT n_tup_upd::int AS "all", n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE relname = 'messages'`,
-  )
-  return row ?? { all: 0, hot: 0 }
-}

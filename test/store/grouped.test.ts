@@ -1,6 +1,6 @@
 /** Groups, without a data base (grouped.ts, G1 to G4). */
 import { describe, expect, test } from 'vitest'
-import { StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
 import { grouped } from '../../src/store/grouped.ts'
 
 interface Flush {
@@ -141,6 +141,27 @@ describe('G2', () => {
     await Promise.allSettled(upTo(8).map(ask))
     for (const items of asked) expect(items).toEqual(items.toSorted((a, b) => a - b))
   })
+})
+
+test('G2 a member that waits for a lock waits alone: the others of its group, and the next groups, go on', async () => {
+  const { ask, flushes } = heldFlushes()
+  const results = upTo(6).map(ask)
+  await turns()
+  flushes[0]?.settle(new StoreLocked('planned'))
+  await turns()
+  expect(sizes(flushes)).toEqual([6, 1, 1, 1, 1, 1, 1])
+  for (const { items, settle } of flushes.slice(1)) if (items[0] !== 3) settle()
+  const next = [ask(10)]
+  await turns()
+  next.push(ask(11))
+  await turns()
+  expect(flushes.slice(7).map(({ items }) => items)).toEqual([[10], [11]]) // both places on the wire are free
+  flushes.slice(7).forEach(({ settle }) => settle())
+  expect(await Promise.all(next)).toEqual([100, 110])
+  flushes.find(({ items }) => items.length === 1 && items[0] === 3)?.settle(new StoreLocked('planned'))
+  const settled = await Promise.allSettled(results)
+  expect(settled.map(({ status }) => status)).toEqual(upTo(6).map((i) => (i === 3 ? 'rejected' : 'fulfilled')))
+  expect(flushes).toHaveLength(9) // a member alone is not tried again
 })
 
 test.each([

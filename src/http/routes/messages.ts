@@ -211,7 +211,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       params: idParams,
       response: {
         200: answers('It is canceled.', 'Message', messageExample('canceled')),
-        ...problemAnswers(['invalid-request', 'too-late', ...everywhere]),
+        ...problemAnswers(['invalid-request', 'too-late', 'in-progress', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -235,6 +235,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
         ...problemAnswers([
           'invalid-request',
           'already-decided',
+          'in-progress',
           'not-unknown',
           'payload-too-large',
           'unsupported-media-type',
