@@ -11,7 +11,7 @@ import { attemptOf, type Attempt, type Message } from '../core/message.ts'
 import type { Outcome } from '../core/outcome.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
-import { StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
 import { applyEvent } from './apply-event.ts'
 import type { Release } from './provider-slots.ts'
 
@@ -119,7 +119,7 @@ async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome:
     try {
       return (await applyEvent(deps, message, event, { mayHaveDueWork: !lease.synchronous })).message
     } catch (error) {
-      if (!(error instanceof StoreUnavailable || error instanceof StoreOverloaded)) throw error
+      if (!(error instanceof StoreTrouble)) throw error
       deps.log.warn({ message: message.id, tries }, 'an outcome could not be stored yet')
       await new Promise<void>((again) => deps.clock.after(Math.min(100 * 2 ** tries, 5_000), again))
     }

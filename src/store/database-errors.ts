@@ -7,8 +7,11 @@
 import pg from 'pg'
 import { Prisma } from './generated/client.ts'
 
+/** The data base cannot do it now; asked later, it may. What is not one of these is a bug. */
+export abstract class StoreTrouble extends Error {}
+
 /** The data base cannot be reached, or not used now; the statement may or may not have taken effect. */
-export class StoreUnavailable extends Error {
+export class StoreUnavailable extends StoreTrouble {
   readonly effect: 'absent' | 'doubtful'
   constructor(effect: 'absent' | 'doubtful', cause: unknown) {
     super('the data base cannot be used', { cause })
@@ -18,7 +21,7 @@ export class StoreUnavailable extends Error {
 }
 
 /** Too many statements wait for a connection; nothing was sent to the data base. */
-export class StoreOverloaded extends Error {
+export class StoreOverloaded extends StoreTrouble {
   constructor() {
     super('too many statements wait for a connection')
     this.name = 'StoreOverloaded'
@@ -26,7 +29,7 @@ export class StoreOverloaded extends Error {
 }
 
 /** A lock that someone else holds was waited for in vain; nothing took effect. */
-export class StoreLocked extends Error {
+export class StoreLocked extends StoreTrouble {
   constructor(cause: unknown) {
     super('someone else holds the row', { cause })
     this.name = 'StoreLocked'

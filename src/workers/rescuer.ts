@@ -7,9 +7,10 @@
  *     before it; the first pass of a process, and one an hour, looks back to where the last such pass began, and an hour
  *     more: nothing falls between.
  */
-import { attemptOf } from '../core/message.ts'
+import { attemptOf, type Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
+import { StoreTrouble } from '../store/database-errors.ts'
 
 const batch = 500
 const deepEveryMs = 3_600_000
@@ -33,16 +34,22 @@ export function createRescuer(deps: Deps): { runOnce(): Promise<RescuerPass> } {
       const deep = lastDeep === null || now.getTime() - lastDeep.getTime() >= deepEveryMs
       const since = deep ? await deepSince(deps) : new Date(lastPass.getTime() - lookBackMs)
       let rescued = 0
+      let left = 0
       for (;;) {
         const lapsed = await deps.store.findLapsed(since, batch)
+        let changed = 0
         for (const message of lapsed) {
           const attemptId = attemptOf(message.state)?.id ?? ''
           const event = { type: 'lease_lapsed', attemptId, at: deps.clock.now() } as const
-          const { decision } = await applyEvent(deps, message, event)
-          if (decision.kind === 'transition') rescued++
+          // One that cannot be changed now must not keep the others waiting; the next pass finds it again.
+          const applied = await applyEvent(deps, message, event).catch((error: unknown) => leave(deps, message, error))
+          if (applied === null) left++
+          else if (applied.decision.kind === 'transition') changed++
         }
-        if (lapsed.length < batch) break
+        rescued += changed
+        if (lapsed.length < batch || changed === 0) break
       }
+      if (left > 0) return { rescued } // the next pass looks back as far as this one
       lastPass = now
       if (deep) {
         await deps.store.saveSweep(sweepName, now)
@@ -51,6 +58,12 @@ export function createRescuer(deps: Deps): { runOnce(): Promise<RescuerPass> } {
       return { rescued }
     },
   }
+}
+
+function leave(deps: Deps, message: Message, error: unknown): null {
+  if (!(error instanceof StoreTrouble)) throw error
+  deps.log.warn({ message: message.id, error: error.name }, 'a lapsed lease could not be told of yet')
+  return null
 }
 
 async function deepSince(deps: Deps): Promise<Date> {

@@ -240,9 +240,9 @@ test('N4, B2 a claim whose lease lapsed while it was in doubt: no byte leaves, i
     throw new StoreUnavailable('doubtful', 'planned')
   }
   await gateway.send(sms('n4'), { key: 'n4-lapsed', prefer: 'wait=0' })
+  stand.in = {}
   await until(async () => (await gateway.send(sms('n4'), { key: 'n4-lapsed', prefer: 'wait=0' })).statusCode === 202)
   steer.lagMs = 0
-  stand.in = {}
   await dispatch(gateway)
   expect(told(await gateway.send(sms('n4'), { key: 'n4-lapsed' }))).toBe('201 sent')
   expect(gates).toEqual([false, true])

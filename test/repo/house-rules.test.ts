@@ -61,7 +61,7 @@ const rules: readonly Rule[] = [
   },
   {
     of: /^src\/workers\//,
-    may: /^src\/(core|operations|workers)\//,
+    may: /^src\/(core|operations|workers)\/|^src\/store\/database-errors\.ts$/,
     because: 'workers decide when, operations decide what',
   },
   {
