@@ -72,7 +72,9 @@ export async function callProvider(deps: Deps, message: Message, provider: Provi
     message.request,
     {
       messageId: idFromUuid('message', message.id),
+      createdAt: message.createdAt,
       attemptNumber: attempt.number,
+      startedAt: attempt.startedAt,
       traceparent: message.traceparent,
     },
     gate,

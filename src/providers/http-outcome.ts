@@ -190,7 +190,7 @@ function judgeAnswer(
     detail,
     ...more,
   })
-  if (rules.acceptedStatuses.includes(status)) {
+  if (rules.isAccepted(status)) {
     const told = rules.messageIdOf(body)
     const providerMessageId = told !== null && /^[\x21-\x7e]{1,255}$/.test(told) ? told : null
     if (providerMessageId !== null)
@@ -199,7 +199,7 @@ function judgeAnswer(
       return {
         kind: 'accepted',
         providerMessageId: null,
-        evidence: evidence('Accepted by its status line; the body was not readable.'),
+        evidence: evidence('Accepted by its status line; no id was read from the body.'),
       }
     return { kind: 'unknown', evidence: evidence('A success without its documented body proves nothing.') }
   }

@@ -19,10 +19,12 @@ export interface Capabilities {
   readonly acceptance: 'status' | 'body'
 }
 
-/** One attempt as the adapter sees it. `messageId` is the same for all attempts of a message. */
+/** One attempt as the adapter sees it. `messageId` and `createdAt` are the same for all attempts of a message. */
 export interface AttemptContext {
   readonly messageId: string
+  readonly createdAt: Date
   readonly attemptNumber: number
+  readonly startedAt: Date
   readonly traceparent: string | null
 }
 
@@ -56,7 +58,7 @@ export interface CodeRule {
 
 /** How the answers of a provider are read: all that http-outcome.ts needs to judge one. */
 export interface AnswerRules {
-  readonly acceptedStatuses: readonly number[]
+  readonly isAccepted: (status: number) => boolean
   /** The provider's message id in its documented answer, else null. */
   readonly messageIdOf: (body: unknown) => string | null
   /** The code in the provider's documented error body; null if this is not one (a proxy's page, say). */
@@ -66,7 +68,6 @@ export interface AnswerRules {
 
 /** Settings that every HTTP adapter has; times in milliseconds. */
 export interface CallSettings {
-  readonly baseUrl: string
   readonly connectTimeoutMs: number
   /** From the first byte written to the end of the answer. */
   readonly answerTimeoutMs: number

@@ -28,7 +28,7 @@ const settings = Type.Object(
 export type SandboxSettings = Static<typeof settings>
 
 const answers: AnswerRules = {
-  acceptedStatuses: [201],
+  isAccepted: (status) => status === 201,
   messageIdOf: (body) => textAt(body, 'id'),
   errorCodeOf(body) {
     const error = memberOf(body, 'error')

@@ -212,7 +212,7 @@ function smsOf(message: MessageRequest): SmsRequest {
 }
 
 const answers: AnswerRules = {
-  acceptedStatuses: [201],
+  isAccepted: (status) => status === 201,
   messageIdOf: (body) => (isRecord(body) && typeof body['sid'] === 'string' ? body['sid'] : null),
   /** Twilio repeats the HTTP status in its error body: a proxy's page does not. */
   errorCodeOf: (body, status) =>

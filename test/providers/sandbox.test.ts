@@ -9,6 +9,7 @@ import { agentFor, callProvider, judgeCall } from '../../src/providers/http-outc
 import { sandbox, type SandboxSettings } from '../../src/providers/sandbox.ts'
 import { magicRecipient, magics, sandboxErrors, type Magic } from '../../src/sandbox/magic.ts'
 import { startSandbox, type Sandbox } from '../../src/sandbox/server.ts'
+import { attemptContext } from '../support/attempt-context.ts'
 
 let folder: string
 let server: Sandbox
@@ -46,7 +47,7 @@ async function twoAttempts(channel: Channel, to: string, firstTimeoutMs = 20_000
   const attempt = async (attemptNumber: number): Promise<Outcome> => {
     const answerTimeoutMs = attemptNumber === 1 ? firstTimeoutMs : 20_000
     const settings = settingsWith({ connectTimeoutMs: 20_000, answerTimeoutMs })
-    const context = { messageId, attemptNumber, traceparent: null }
+    const context = attemptContext({ messageId, attemptNumber })
     const request = sandbox.render(messageTo(channel, to), settings, context)
     const result = await callProvider(agent, request, settings, () => true)
     return judgeCall(result, sandbox.answers, sandbox.capabilities.acceptance)
@@ -121,7 +122,7 @@ test.for(channels)('an ordinary recipient on %s is accepted', async (channel) =>
 test('the closed port is dialled by the first attempt to refuse-connection only', () => {
   const settings = settingsWith({ refusedUrl: 'http://127.0.0.1:2' })
   const originOf = (to: string, attemptNumber: number): string =>
-    sandbox.render(messageTo('sms', to), settings, { messageId: 'msg_1', attemptNumber, traceparent: null }).origin
+    sandbox.render(messageTo('sms', to), settings, attemptContext({ attemptNumber })).origin
   expect(originOf('+15005550004', 1)).toBe('http://127.0.0.1:2')
   expect(originOf('+15005550004', 2)).toBe(server.url)
   expect(originOf('+447700900123', 1)).toBe(server.url)
@@ -130,7 +131,7 @@ test('the closed port is dialled by the first attempt to refuse-connection only'
 test('a request carries message id, provider and time-out, and traceparent where there is one', () => {
   const settings = settingsWith({ baseUrl: 'http://sandbox.example/base/' })
   const message: MessageRequest = { channel: 'sms', to: '+447700900123', from: 'ACME', content: { text: 'hello' } }
-  const context = { messageId: 'msg_1', attemptNumber: 1, traceparent: null }
+  const context = attemptContext()
   const request = sandbox.render(message, settings, context)
   expect(request).toMatchObject({ origin: 'http://sandbox.example', method: 'POST', path: '/base/v1/send' })
   expect(request.headers).toEqual({ 'content-type': 'application/json', 'x-answer-timeout-ms': '5000' })

@@ -8,6 +8,7 @@ import { Ajv, type AnySchemaObject } from 'ajv'
 import { expect, test } from 'vitest'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import { twilio, type TwilioSettings } from '../../src/providers/twilio.ts'
+import { attemptContext } from '../support/attempt-context.ts'
 
 const file = specFile('twilio_api_v2010.json')
 const absent = !existsSync(file)
@@ -114,8 +115,7 @@ const sms = (text: string, more: { from?: string } = {}): MessageRequest => ({
   content: { text },
   ...more,
 })
-const rendered = (message: MessageRequest) =>
-  twilio.render(message, settings, { messageId: 'msg_1', attemptNumber: 1, traceparent: null })
+const rendered = (message: MessageRequest) => twilio.render(message, settings, attemptContext())
 
 const messages: readonly MessageRequest[] = [
   sms('hello'),
@@ -158,7 +158,8 @@ test.skipIf(absent)(
   `the documented success is 201, and the adapter reads the id of every documented answer${why}`,
   () => {
     const api = readApi()
-    expect(api.successes.map(({ status }) => status)).toEqual(twilio.answers.acceptedStatuses)
+    const statuses = Array.from({ length: 500 }, (_, n) => 100 + n)
+    expect(api.successes.map(({ status }) => status)).toEqual(statuses.filter(twilio.answers.isAccepted))
     for (const { body, examples } of api.successes) {
       const validate = new Ajv({ strict: false, formats: twilioFormats }).compile(body)
       expect(examples).not.toEqual([])

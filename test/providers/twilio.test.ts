@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import { type CallResult, judgeCall } from '../../src/providers/http-outcome.ts'
 import { twilio, type TwilioSettings } from '../../src/providers/twilio.ts'
+import { attemptContext } from '../support/attempt-context.ts'
 
 const settings: TwilioSettings = {
   accountSid: `AC${'0'.repeat(32)}`,
@@ -18,7 +19,7 @@ const messagingServiceSid = `MG${'a'.repeat(32)}`
 const sid = `SM${'b'.repeat(32)}`
 const sms = (text: string, more: Partial<MessageRequest> = {}): MessageRequest =>
   ({ channel: 'sms', to: '+4915112345678', content: { text }, ...more }) as MessageRequest
-const attempt = { messageId: 'msg_1', attemptNumber: 1, traceparent: '00-trace-01' }
+const attempt = attemptContext({ traceparent: '00-trace-01' })
 
 interface Answer {
   readonly status: number

@@ -37,7 +37,7 @@ subscribe('undici:client:sendHeaders', () => (written += 1))
 /** For the calls that are to run out of time, and for those that are not, however slow the machine. */
 const brief = { connectTimeoutMs: 250, answerTimeoutMs: 250 }
 const patient = { connectTimeoutMs: 3000, answerTimeoutMs: 3000 }
-const agentOf = (concurrency: number, times = patient) => agentFor({ ...times, baseUrl: '', concurrency })
+const agentOf = (concurrency: number, times = patient) => agentFor({ ...times, concurrency })
 const open: WriteGate = () => true
 const requestTo = (origin: string, more: Partial<RenderedRequest> = {}): RenderedRequest => ({
   origin,
@@ -50,7 +50,7 @@ const requestTo = (origin: string, more: Partial<RenderedRequest> = {}): Rendere
 const copiesIn = (wire: string, path = '/messages'): number => wire.split(`POST ${path} HTTP/1.1\r\n`).length - 1
 
 const rules: AnswerRules = {
-  acceptedStatuses: [201],
+  isAccepted: (status) => status === 201,
   messageIdOf: (body) => (body as { id?: string } | undefined)?.id ?? null,
   errorCodeOf: (body) => (body as { code?: string } | undefined)?.code ?? null,
   codes: { busy: { means: 'refused_for_now', statuses: [503], wording: 'Not accepted, try later' } },
