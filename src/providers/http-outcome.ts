@@ -24,21 +24,35 @@ import type {
   WriteGate,
 } from './provider.ts'
 
+/** Thrown by a connector that will never make this connection: nothing was sent, and that is for good. */
+export class CallRefused extends Error {
+  readonly code: string
+  constructor(code: string, detail: string) {
+    super(detail)
+    this.name = 'CallRefused'
+    this.code = code
+  }
+}
+
 export type CallResult =
-  | { readonly phase: 'not_begun'; readonly code: string }
+  /** With `refused`, the reason why this call will never be made, in a sentence of ours. */
+  | { readonly phase: 'not_begun'; readonly code: string; readonly refused?: string }
   | { readonly phase: 'begun'; readonly code: string }
   | { readonly phase: 'answered'; readonly answer: HttpAnswer; readonly code: string | null }
 
 /** Answers are small; what is longer is cut and judged by its status line. */
 const maxAnswerBytes = 64 * 1024
 
+/** Of every connector: our own time-outs (H3), and one request at a time on a connection. */
+export const connectorOptions = { timeout: 0, allowH2: false } as const
+
 /** One agent a provider. Its callers hold the number of concurrent calls at `concurrency`. */
-export function agentFor(settings: CallSettings): Agent {
+export function agentFor(settings: CallSettings, connect = buildConnector(connectorOptions)): Agent {
   return new Agent({
     connections: settings.concurrency,
     pipelining: 1,
     allowH2: false,
-    connect: connectorWithin(settings.connectTimeoutMs),
+    connect: connectorWithin(settings.connectTimeoutMs, connect),
     // A server may ask for more; but what a network on the way has dropped in silence makes the next call unknown.
     keepAliveMaxTimeout: 30_000,
     headersTimeout: 0,
@@ -49,8 +63,7 @@ export function agentFor(settings: CallSettings): Agent {
 }
 
 /** Connects within our own, exact time. */
-function connectorWithin(timeoutMs: number): buildConnector.connector {
-  const connect = buildConnector({ timeout: 0, allowH2: false })
+function connectorWithin(timeoutMs: number, connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
     const socket: unknown = connect(options, (...connected) => {
       clearTimeout(timer)
@@ -78,7 +91,7 @@ export function callProvider(
     let headers: HttpAnswer['headers'] = {}
     const chunks: Buffer[] = []
 
-    const end = (code: string | null, complete: boolean): void => {
+    const end = (code: string | null, complete: boolean, refused?: string): void => {
       if (ended) return
       ended = true
       clearTimeout(timer)
@@ -92,7 +105,8 @@ export function callProvider(
           retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()),
         }
         resolve({ phase: 'answered', answer, code })
-      } else resolve({ phase: call.begun ? 'begun' : 'not_begun', code: code ?? 'no answer' })
+      } else if (call.begun) resolve({ phase: 'begun', code: code ?? 'no answer' })
+      else resolve({ phase: 'not_begun', code: code ?? 'no answer', ...(refused === undefined ? {} : { refused }) })
     }
     const timeOut = (code: string): void => {
       if (ended) return
@@ -136,7 +150,7 @@ export function callProvider(
             end(null, true)
           },
           onResponseError(_, error) {
-            end(codeOf(error), false)
+            end(codeOf(error), false, error instanceof CallRefused ? error.message : undefined)
           },
         },
       )
@@ -156,6 +170,8 @@ function codeOf(error: unknown): string {
 export function judgeCall(result: CallResult, rules: AnswerRules, acceptance: Capabilities['acceptance']): Outcome {
   switch (result.phase) {
     case 'not_begun':
+      if (result.refused !== undefined)
+        return { kind: 'rejected', evidence: { phase: 'not_begun', code: result.code, detail: result.refused } }
       return {
         kind: 'not_sent',
         reason: 'not_begun',

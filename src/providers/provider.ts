@@ -8,6 +8,7 @@
  * P3. Evidence never holds what a provider wrote in free text: it may repeat the recipient.
  */
 import type { TObject } from 'typebox'
+import type { buildConnector } from 'undici'
 import type { Channel, Environment, MessageRequest } from '../core/message-content.ts'
 import type { Outcome } from '../core/outcome.ts'
 
@@ -78,6 +79,8 @@ export interface CallSettings {
 export interface HttpAdapter<Settings extends CallSettings> {
   readonly adapter: string
   readonly capabilities: Capabilities
+  /** How connections are made, where callers and not the configuration say whereto. */
+  readonly connector?: (settings: Settings) => buildConnector.connector
   /** The settings in the configuration file, `adapter` left out; strict, with defaults. */
   readonly settings: TObject
   /** A sentence that names the limit which this message breaks, or null. Looked at for new keys only. */

@@ -62,7 +62,7 @@ function httpProvider<Settings extends CallSettings>(
   adapter: HttpAdapter<Settings>,
   settings: Settings,
 ): Provider {
-  const agent = agentFor(settings)
+  const agent = agentFor(settings, adapter.connector?.(settings))
   return {
     name,
     adapter: adapter.adapter,
