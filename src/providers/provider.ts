@@ -55,6 +55,8 @@ export interface CodeRule {
   readonly statuses: readonly number[]
   /** The provider's own wording. */
   readonly wording: string
+  /** For so long after it, calls to the same URL are refused as this one was, without being made. */
+  readonly refusesUrlForMs?: number
 }
 
 /** How the answers of a provider are read: all that http-outcome.ts needs to judge one. */

@@ -7,6 +7,7 @@ import { channels, type Channel, type Environment } from '../core/message-conten
 import type { Outcome } from '../core/outcome.ts'
 import { agentFor, callProvider, judgeCall } from './http-outcome.ts'
 import type { CallSettings, HttpAdapter, Provider } from './provider.ts'
+import { refusedUrls } from './refused-urls.ts'
 import { sandbox, type SandboxSettings } from './sandbox.ts'
 import { twilio } from './twilio.ts'
 
@@ -63,6 +64,7 @@ function httpProvider<Settings extends CallSettings>(
   settings: Settings,
 ): Provider {
   const agent = agentFor(settings, adapter.connector?.(settings))
+  const refused = refusedUrls(adapter.answers.codes)
   return {
     name,
     adapter: adapter.adapter,
@@ -74,8 +76,12 @@ function httpProvider<Settings extends CallSettings>(
     send: async (message, attempt, gate) => {
       const request = rendered(() => adapter.render(message, settings, attempt))
       if (request === null) return notRendered
+      const refusal = refused.refusalOf(request, attempt.startedAt)
+      if (refusal !== null) return refusal
       const result = await callProvider(agent, request, settings, gate)
-      return judgeCall(result, adapter.answers, adapter.capabilities.acceptance)
+      const outcome = judgeCall(result, adapter.answers, adapter.capabilities.acceptance)
+      refused.note(request, outcome, attempt.startedAt)
+      return outcome
     },
     close: async () => agent.destroy(),
   }
