@@ -17,7 +17,12 @@ export interface Fingerprint {
 /** The canonical text that is hashed, kept with the message, and shown to whoever approves it. */
 export function canonicalText(request: MessageRequest): string {
   const { metadata: _, ...asked } = request
-  const text = canonicalize(asked)
+  return canonicalJson(asked)
+}
+
+/** RFC 8785: the same bytes for the same JSON, whatever order its members came in. */
+export function canonicalJson(value: unknown): string {
+  const text = canonicalize(value)
   if (text === undefined) throw new Error('a validated body always has a canonical form')
   return text
 }

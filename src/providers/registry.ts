@@ -10,9 +10,10 @@ import type { CallSettings, HttpAdapter, Provider } from './provider.ts'
 import { refusedUrls } from './refused-urls.ts'
 import { sandbox, type SandboxSettings } from './sandbox.ts'
 import { twilio } from './twilio.ts'
+import { webhook } from './webhook.ts'
 
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
-const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio }
+const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
 
 /** A provider's settings, checked; made into a Provider under a name. */
 export interface ProviderSettings {
@@ -64,12 +65,13 @@ function httpProvider<Settings extends CallSettings>(
   settings: Settings,
 ): Provider {
   const agent = agentFor(settings, adapter.connector?.(settings))
+  const capabilities = { ...adapter.capabilities, ...adapter.capabilitiesWith?.(settings) }
   const refused = refusedUrls(adapter.answers.codes)
   return {
     name,
     adapter: adapter.adapter,
     environment,
-    capabilities: adapter.capabilities,
+    capabilities,
     callMs: settings.connectTimeoutMs + settings.answerTimeoutMs,
     concurrency: settings.concurrency,
     limitBroken: (message) => adapter.limitBroken(message, settings),
@@ -79,7 +81,7 @@ function httpProvider<Settings extends CallSettings>(
       const refusal = refused.refusalOf(request, attempt.startedAt)
       if (refusal !== null) return refusal
       const result = await callProvider(agent, request, settings, gate)
-      const outcome = judgeCall(result, adapter.answers, adapter.capabilities.acceptance)
+      const outcome = judgeCall(result, adapter.answers, capabilities.acceptance)
       refused.note(request, outcome, attempt.startedAt)
       return outcome
     },

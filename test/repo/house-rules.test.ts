@@ -71,7 +71,7 @@ const rules: readonly Rule[] = [
   },
   {
     of: /^src\/providers\//,
-    may: /^(src\/(core|providers)\/|src\/sandbox\/magic\.ts$|undici$|typebox$|ajv|ipaddr\.js$|node:(dns|net)$)/,
+    may: /^(src\/(core|providers)\/|src\/sandbox\/magic\.ts$|undici$|typebox$|ajv|ipaddr\.js$|node:(crypto|dns|net)$)/,
     because: 'an adapter knows its provider and the core, and nothing of the store or of HTTP towards callers',
   },
   {
