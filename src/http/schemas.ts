@@ -152,7 +152,7 @@ export const provider = Type.Object(
     }),
     capabilities: Type.Object(
       {
-        deduplication: Type.Enum(['blind', 'key'], { description: 'Against duplicates: nothing, or a key of ours.' }),
+        deduplication: Type.Enum(['blind'], { description: 'blind: a lost answer is never followed by another call.' }),
         acceptance: Type.Enum(['status', 'body'], { description: 'What proves acceptance.' }),
       },
       strict,

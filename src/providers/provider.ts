@@ -18,7 +18,7 @@ export interface Capabilities {
    * What the provider offers against duplicates. `blind`: nothing, so a lost answer is never followed by a call. `key`:
    * it acts once on what carries one key, which is made of the message id.
    */
-  readonly deduplication: 'blind' | 'key'
+  readonly deduplication: 'blind'
   /** What proves acceptance: the status line alone, or the documented body behind it. */
   readonly acceptance: 'status' | 'body'
 }
@@ -84,8 +84,6 @@ export interface CallSettings {
 export interface HttpAdapter<Settings extends CallSettings> {
   readonly adapter: string
   readonly capabilities: Capabilities
-  /** What the settings change of the capabilities. */
-  readonly capabilitiesWith?: (settings: Settings) => Partial<Capabilities>
   /** How connections are made, where callers and not the configuration say whereto. */
   readonly connector?: (settings: Settings) => buildConnector.connector
   /** The settings in the configuration file, `adapter` left out; strict, with defaults. */

@@ -65,7 +65,7 @@ function httpProvider<Settings extends CallSettings>(
   settings: Settings,
 ): Provider {
   const agent = agentFor(settings, adapter.connector?.(settings))
-  const capabilities = { ...adapter.capabilities, ...adapter.capabilitiesWith?.(settings) }
+  const { capabilities } = adapter
   const refused = refusedUrls(adapter.answers.codes)
   return {
     name,

@@ -2,7 +2,7 @@
  * Standard Webhooks 1.0.0: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  * A signed POST to a URL that the caller names. The receiver is anybody: it has no documented error body, so that an
  * answer is acceptance (2xx), "gone" (410), or no proof of anything. That it acts once on one `webhook-id` is its duty
- * under the specification, and not ours to believe: blind, unless the configuration says `deduplicates`.
+ * under the specification, and not ours to believe: blind.
  *
  * W1. `webhook-id` and the bytes of the body are the same for all attempts of a message, however its JSON was stored.
  * W2. Path and query go out exactly as asked. What a caller wrote reaches the request line and the body, no header.
@@ -41,9 +41,9 @@ const settings = Type.Object(
       default: false,
       description: 'Receivers may be inside: on loopback and private addresses. Metadata services stay refused.',
     }),
-    deduplicates: Type.Boolean({
+    deduplicates: Type.Literal(false, {
       default: false,
-      description: 'Every receiver promises to act once on one webhook-id. One that does not would act twice.',
+      description: 'Receivers are not believed to act once on one webhook-id; to say that they do is not supported yet.',
     }),
     connectTimeoutMs: Type.Integer({
       minimum: 100,
@@ -151,7 +151,6 @@ const answers: AnswerRules = {
 export const webhook: HttpAdapter<WebhookSettings> = {
   adapter: 'webhook',
   capabilities,
-  capabilitiesWith: ({ deduplicates }) => (deduplicates ? { deduplication: 'key' } : {}),
   connector: (own) => checkedConnector(allowedBy(own)),
   settings,
   limitBroken,

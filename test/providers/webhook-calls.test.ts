@@ -94,7 +94,8 @@ test('no other answer keeps a URL from being called', async () => {
   expect(kinds.map(({ kind }) => kind)).toEqual(['unknown', 'unknown', 'accepted'])
 })
 
-test('blind, unless the settings say that receivers deduplicate', () => {
+test('blind; a configuration that promises more is refused, for nothing would act on it', () => {
   expect(provider().capabilities).toEqual({ channels: ['webhook'], deduplication: 'blind', acceptance: 'status' })
-  expect(provider({ deduplicates: true }).capabilities).toMatchObject({ deduplication: 'key', acceptance: 'status' })
+  const promised = checkProvider({ adapter: 'webhook', signingSecret: `whsec_${'A'.repeat(32)}`, deduplicates: true })
+  expect(promised).toMatchObject({ mistakes: [expect.stringMatching(/^\.deduplicates: must be/)] })
 })
