@@ -43,7 +43,8 @@ const settings = Type.Object(
     }),
     deduplicates: Type.Literal(false, {
       default: false,
-      description: 'Receivers are not believed to act once on one webhook-id; to say that they do is not supported yet.',
+      description:
+        'Receivers are not believed to act once on one webhook-id; to say that they do is not supported yet.',
     }),
     connectTimeoutMs: Type.Integer({
       minimum: 100,
