@@ -99,9 +99,9 @@ export const problems = {
   },
   'too-late': {
     status: 409,
-    title: 'It is too late to cancel',
+    title: 'It is too late for that',
     retryable: false,
-    advice: 'A call to the provider has begun or ended; look at the status of `message`.',
+    advice: 'Look at the status of `message`: what has begun cannot be undone, and what is past its time is not sent.',
   },
   'already-decided': {
     status: 409,

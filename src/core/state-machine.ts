@@ -5,7 +5,7 @@
  * M1. `sending` is entered only with an attempt, and left only by that attempt's outcome or the lapse of its lease.
  * M2. A lapsed lease makes `unknown`, never another attempt.
  * M3. From `unknown` a blind provider's message goes on only by evidence about that very attempt (its own late answer)
- *     or by a person.
+ *     or by a person, who may have it sent again: that verdict is the warrant, and it warrants one attempt.
  * M4. `sent` is final. `failed` and `canceled` give way to an acceptance learnt later, and to nothing else.
  * M5. `canceled` is entered only while every attempt so far was `not_sent`.
  */
@@ -39,6 +39,8 @@ export type Event =
       readonly type: 'settle'
       readonly attemptId: string
       readonly outcome: 'sent' | 'not_sent'
+      /** Of one that was not sent: the warrant for one more attempt. */
+      readonly resend: boolean
       readonly providerMessageId: string | null
       readonly evidence: string
       readonly apiKey: string
@@ -292,17 +294,9 @@ function cancel(message: Message, { at, apiKey }: On<'cancel'>): Decision {
 
 function settle(message: Message, event: On<'settle'>): Decision {
   const { state } = message
-  const { at, apiKey, evidence, attemptId, providerMessageId } = event
   switch (state.status) {
-    case 'unknown': {
-      if (attemptId !== state.attempt.id) return illegal(message, event)
-      const resolution: Resolution = { by: 'operator', at, attemptId, outcome: event.outcome, apiKey, evidence }
-      const entry = record('resolved', at, attemptId, { outcome: event.outcome, apiKey, evidence })
-      const { attempt } = state
-      return event.outcome === 'sent'
-        ? transition({ status: 'sent', attempt, providerMessageId, sentAt: at, resolution }, entry)
-        : transition({ status: 'failed', reason: 'resolved_not_sent', last: attempt, resolution }, entry)
-    }
+    case 'unknown':
+      return event.attemptId === state.attempt.id ? settled(message, state.attempt, event) : illegal(message, event)
     case 'scheduled':
     case 'queued':
     case 'sending':
@@ -311,6 +305,21 @@ function settle(message: Message, event: On<'settle'>): Decision {
     case 'canceled':
       return ignored('it is not unknown')
   }
+}
+
+function settled(message: Message, attempt: EndedAttempt, event: On<'settle'>): Decision {
+  const { at, apiKey, evidence, attemptId, providerMessageId, outcome: verdict, resend } = event
+  const resolution: Resolution = { by: 'operator', at, attemptId, outcome: verdict, apiKey, evidence }
+  const entry = record('resolved', at, attemptId, { outcome: verdict, resend, apiKey, evidence })
+  if (verdict === 'sent')
+    return transition({ status: 'sent', attempt, providerMessageId, sentAt: at, resolution }, entry)
+  if (!resend) return transition({ status: 'failed', reason: 'resolved_not_sent', last: attempt, resolution }, entry)
+  if (at >= message.notAfter) return ignored('notAfter has passed: nothing is sent again')
+  // The verdict is what is known of that attempt now; what was known of it before stays in the time line.
+  const detail = 'A person settled that it was not sent, and had it sent again.'
+  const settledEvidence: Evidence = { ...attempt.evidence, code: 'operator', detail }
+  const last: EndedAttempt = { ...attempt, endedAt: at, outcome: 'not_sent', evidence: settledEvidence }
+  return transition({ status: 'queued', last, dueAt: at }, { type: 'dispatch_at', at }, endedEntry(attempt), entry)
 }
 
 /** The message after a transition: the next version, with its answer if that makes it final. */

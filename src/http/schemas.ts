@@ -171,6 +171,11 @@ export const resolveBody = Type.Object(
     outcome: Type.Enum(['sent', 'not_sent']),
     providerMessageId: Type.Optional(line(255, { description: "The provider's id, of one that was sent." })),
     evidence: Type.String({ minLength: 1, maxLength: 2000, description: 'What you saw, and where.' }),
+    resend: Type.Optional(
+      Type.Boolean({
+        description: 'Of one that was not sent: send it again, once, under the same key, before notAfter.',
+      }),
+    ),
   },
   { $id: 'Resolution', ...strict },
 )

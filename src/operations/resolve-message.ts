@@ -2,11 +2,13 @@
  * POST /v1/messages/{id}/resolve: a person says what became of an attempt whose outcome is unknown.
  *
  * Q1. One verdict an attempt: the same again is the present state, another is refused and told who decided what, when.
+ * Q2. A verdict `not_sent` with `resend` warrants one more attempt, within notAfter; posted again it warrants none.
  */
 import type { Scope } from '../core/idempotency.ts'
-import { uuidFromId } from '../core/ids.ts'
+import { idFromUuid, uuidFromId } from '../core/ids.ts'
 import { attemptOf, sentOf, type Message } from '../core/message.ts'
 import { messageReference, resolutionView } from '../core/message-view.ts'
+import type { TimelineEntry } from '../core/state-machine.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from './apply-event.ts'
 import { getMessage } from './get-message.ts'
@@ -16,6 +18,7 @@ export interface Verdict {
   /** Public id of the attempt. */
   readonly attempt: string
   readonly outcome: 'sent' | 'not_sent'
+  readonly resend: boolean
   readonly providerMessageId: string | null
   readonly evidence: string
 }
@@ -30,24 +33,47 @@ export async function resolveMessage(
 ): Promise<Message> {
   const found = await getMessage(deps, scope, id)
   const attemptId = uuidFromId('attempt', verdict.attempt) ?? ''
-  if (attemptOf(found.state)?.id !== attemptId)
-    throw new Refusal('not-found', 'The message has no such attempt that could be unknown.')
-  const { outcome, providerMessageId, evidence } = verdict
+  if (attemptOf(found.state)?.id !== attemptId) return decidedBefore(deps, found, attemptId, verdict)
+  const { outcome, resend, providerMessageId, evidence } = verdict
   const at = deps.clock.now()
-  const event = { type: 'settle', attemptId, outcome, providerMessageId, evidence, apiKey, at } as const
+  if (resend && at >= found.notAfter && found.state.status === 'unknown')
+    throw new Refusal(
+      'too-late',
+      'notAfter has passed, so nothing is sent again; settle it without `resend`.',
+      about(found),
+    )
+  const event = { type: 'settle', attemptId, outcome, resend, providerMessageId, evidence, apiKey, at } as const
   const { message, decision } = await applyEvent(deps, found, event)
-  if (decision.kind !== 'transition') refuseOther(message, attemptId, outcome)
-  return message
+  return decision.kind === 'transition' ? message : decidedBefore(deps, message, attemptId, verdict)
 }
 
-/** Nothing was decided now: is that because it was decided so before? */
-function refuseOther(message: Message, attemptId: string, outcome: Verdict['outcome']): void {
-  const { state } = message
-  const extras = { sent: sentOf(state.status), message: messageReference(message) }
-  const resolution = state.status === 'sent' || state.status === 'failed' ? state.resolution : null
-  if (resolution?.attemptId === attemptId) {
-    if (resolution.outcome === outcome) return
-    throw new Refusal('already-decided', null, { ...extras, decision: resolutionView(resolution) })
+const about = (message: Message) => ({ sent: sentOf(message.state.status), message: messageReference(message) })
+
+/** Nothing was decided now: was it decided so before? */
+async function decidedBefore(deps: Deps, message: Message, attemptId: string, verdict: Verdict): Promise<Message> {
+  const events = await deps.store.findEvents(message.id)
+  const decision = events.find((event) => event.type === 'resolved' && event.attemptId === attemptId)
+  if (decision !== undefined) {
+    if (decision.data['outcome'] === verdict.outcome && decision.data['resend'] === verdict.resend) return message
+    throw new Refusal('already-decided', null, { ...about(message), decision: decisionView(decision) })
   }
-  throw new Refusal('not-unknown', `The message is ${state.status}.`, extras)
+  if (attemptOf(message.state)?.id !== attemptId)
+    throw new Refusal('not-found', 'The message has no such attempt that could be unknown.')
+  // Its own late answer may have settled it meanwhile, as the person says or otherwise.
+  const { state } = message
+  const resolution = state.status === 'sent' || state.status === 'failed' ? state.resolution : null
+  if (resolution === null) throw new Refusal('not-unknown', `The message is ${state.status}.`, about(message))
+  if (resolution.outcome === verdict.outcome && !verdict.resend) return message
+  throw new Refusal('already-decided', null, { ...about(message), decision: resolutionView(resolution) })
+}
+
+function decisionView({ at, attemptId, data }: TimelineEntry) {
+  return {
+    by: 'operator',
+    at: at.toISOString(),
+    attempt: idFromUuid('attempt', attemptId ?? ''),
+    outcome: data['outcome'],
+    apiKey: data['apiKey'],
+    evidence: data['evidence'],
+  }
 }

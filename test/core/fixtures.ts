@@ -123,6 +123,7 @@ export const settle = (outcome: 'sent' | 'not_sent', number = 1): Event => ({
   type: 'settle',
   attemptId: attempt(number).id,
   outcome,
+  resend: false,
   providerMessageId: outcome === 'sent' ? 'SM9' : null,
   evidence: 'Seen in the console.',
   apiKey: 'key1',

@@ -180,7 +180,9 @@ describe('a person', () => {
     const kept = { outcome, apiKey: 'key1', evidence: 'Seen in the console.' }
     const resolution = { by: 'operator', at: after(9_000), attemptId: open.id, ...kept }
     expect(decision).toMatchObject({ kind: 'transition', next: { ...state, resolution } })
-    expect(entries(decision)).toEqual([{ type: 'resolved', at: after(9_000), attemptId: open.id, data: kept }])
+    expect(entries(decision)).toEqual([
+      { type: 'resolved', at: after(9_000), attemptId: open.id, data: { ...kept, resend: false } },
+    ])
     expect(alarms(decision)).toEqual([])
   })
 

@@ -54,6 +54,7 @@ export function eventOf(message: Message, begun: readonly Attempt[], asked: Step
         type: 'settle',
         attemptId: of.id,
         outcome,
+        resend: false,
         providerMessageId: null,
         evidence: 'seen',
         apiKey: 'key1',

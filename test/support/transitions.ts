@@ -85,8 +85,9 @@ export const events: Readonly<Record<string, Event>> = {
   'lease lapsed': { type: 'lease_lapsed', attemptId: attempt.id, at },
   expire: { type: 'expire', at },
   cancel: { type: 'cancel', apiKey: 'k', at },
-  'settle: sent': { ...settle, outcome: 'sent' },
-  'settle: not sent': { ...settle, outcome: 'not_sent' },
+  'settle: sent': { ...settle, outcome: 'sent', resend: false },
+  'settle: not sent': { ...settle, outcome: 'not_sent', resend: false },
+  'settle: resend': { ...settle, outcome: 'not_sent', resend: true },
 }
 
 /** What an event makes of an ordinary message of a status: the next status, `·` ignored, `!` illegal. */

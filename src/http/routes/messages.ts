@@ -226,7 +226,8 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       operationId: 'resolveMessage',
       tags: ['messages'],
       summary: 'Settle an unknown outcome by hand',
-      description: 'One verdict an attempt: the same again answers 200, another 409 with who decided what, when.',
+      description:
+        'One verdict an attempt: the same again answers 200, another 409 with who decided what, when. `resend` has one that was not sent queued again under its key.',
       security: secured,
       params: idParams,
       body: ref('Resolution'),
@@ -235,6 +236,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
         ...problemAnswers([
           'invalid-request',
           'already-decided',
+          'too-late',
           'in-progress',
           'not-unknown',
           'payload-too-large',
@@ -245,10 +247,11 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      const { attempt, outcome, providerMessageId, evidence } = request.body
+      const { attempt, outcome, providerMessageId, evidence, resend = false } = request.body
       if (outcome === 'not_sent' && providerMessageId !== undefined)
         throw invalid('/providerMessageId', 'belongs to a message that was sent')
-      const verdict = { attempt, outcome, evidence, providerMessageId: providerMessageId ?? null }
+      if (outcome === 'sent' && resend) throw invalid('/resend', 'belongs to a message that was not sent')
+      const verdict = { attempt, outcome, resend, evidence, providerMessageId: providerMessageId ?? null }
       return messageView(await resolveMessage(deps, caller, request.params.id, verdict, caller.apiKey))
     },
   })
