@@ -3,22 +3,33 @@
  * what went wrong is one line on stderr and a non-zero exit.
  *
  *   keys create --account acme --environment live --scopes send,read     prints the key, once
+ *   unknown list | show | resolve                                        what became of messages that nobody confirmed
  *   db migrate                                                           applies what is pending to DATABASE_URL
  *   openapi [file]                                                       the OpenAPI document
  */
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { pino } from 'pino'
+import { v7 as uuidv7 } from 'uuid'
+import { databaseClock } from './clock.ts'
+import { unknownCommand, unknownUsage } from './commands/unknown.ts'
 import { loadToolConfig } from './config.ts'
 import { apiScopes, secretHash, type ApiScope } from './core/api-key.ts'
 import { environments } from './core/message-content.ts'
+import type { Deps } from './deps.ts'
+import { createMetrics } from './metrics.ts'
+import { inFlight } from './operations/in-flight.ts'
+import { providerSlots } from './operations/provider-slots.ts'
+import { waitersFor } from './operations/wait-for-outcome.ts'
 import { openApiText } from './openapi-text.ts'
 import { startUp } from './process.ts'
 import { withDatabase } from './store/connect.ts'
 import { migrate } from './store/migrate.ts'
-import { createStore } from './store/store.ts'
+import { createStore, type Store } from './store/store.ts'
 
 const usage = `usage: sendonce keys create --account NAME --environment live|test --scopes ${apiScopes.join(',')}
+       ${unknownUsage}
        sendonce db migrate
        sendonce openapi [FILE]`
 
@@ -44,6 +55,33 @@ async function createKey(args: string[]): Promise<void> {
 
 const isScope = (value: string): value is ApiScope => (apiScopes as readonly string[]).includes(value)
 
+async function unknown(args: string[]): Promise<void> {
+  await withDatabase(loadToolConfig(), async (database) =>
+    unknownCommand(await toolDeps(createStore(database)), args, (text) => void process.stdout.write(text)),
+  )
+}
+
+/** What operations need, of a process that calls no provider and serves nobody. */
+async function toolDeps(store: Store): Promise<Deps> {
+  const clock = databaseClock(async () => store.readTime())
+  await clock.synchronise()
+  const calls = inFlight()
+  return {
+    store,
+    providers: { find: () => undefined, routed: () => undefined, all: () => [] },
+    clock,
+    newUuid: uuidv7,
+    random: Math.random,
+    log: pino({ level: 'warn' }, process.stderr),
+    metrics: createMetrics(),
+    slots: providerSlots(clock),
+    waiters: waitersFor(store, clock, calls),
+    inFlight: calls,
+    leaseMarginMs: 0,
+    nudgeDispatcher: () => {},
+  }
+}
+
 async function migrateDatabase(): Promise<void> {
   const { databaseUrl } = loadToolConfig()
   if (databaseUrl === null)
@@ -60,6 +98,7 @@ async function writeOpenApi([file]: string[]): Promise<void> {
 await startUp(async () => {
   const [first, second, ...rest] = process.argv.slice(2)
   if (first === 'keys' && second === 'create') return createKey(rest)
+  if (first === 'unknown') return unknown(process.argv.slice(3))
   if (first === 'db' && second === 'migrate') return migrateDatabase()
   if (first === 'openapi') return writeOpenApi(process.argv.slice(3))
   throw new Error(usage)

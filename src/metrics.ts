@@ -34,6 +34,22 @@ export function createMetrics() {
       labelNames: ['from', 'to'],
       registers,
     }),
+    settled: new Counter({
+      name: 'sendonce_settled_total',
+      help: 'Messages that were unknown and are not any more: by whom, and what they became.',
+      labelNames: ['by', 'to'],
+      registers,
+    }),
+    unknown: new Gauge({
+      name: 'sendonce_unknown',
+      help: 'Messages whose outcome is unknown now, in all of the data base.',
+      registers,
+    }),
+    unknownOldest: new Gauge({
+      name: 'sendonce_unknown_oldest_seconds',
+      help: 'How long ago the oldest of them was claimed; 0 if there is none.',
+      registers,
+    }),
     alarms: new Counter({
       name: 'sendonce_alarms_total',
       help: 'Events that a person should look at.',

@@ -20,7 +20,7 @@ export interface Applied {
 export interface ApplyOptions {
   /** Of an event that begins an attempt. */
   readonly leaseMs?: number
-  /** False for a synchronous send that never waited for a worker: then there is no due work to clear. */
+  /** False for a synchronous send that never waited for a worker or a person: then there is no due work to clear. */
   readonly mayHaveDueWork?: boolean
 }
 
@@ -46,9 +46,12 @@ export async function applyEvent(
     }
     const at = event.type === 'begin' ? event.attempt.startedAt : event.at
     const next = advance(message, decision.next, at)
-    const { leaseMs = null, mayHaveDueWork = true } = options
+    const { leaseMs = null } = options
+    const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message.state.status === 'unknown'
     if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
       deps.metrics.transitions.inc({ from: message.state.status, to: next.state.status })
+      if (message.state.status === 'unknown')
+        deps.metrics.settled.inc({ by: event.type === 'settle' ? 'operator' : 'late_answer', to: next.state.status })
       deps.waiters.publish(next)
       follow(deps, next, decision)
       return { message: next, decision }

@@ -73,8 +73,35 @@ export async function saveSweep(database: Database, name: string, seenUntil: Dat
   await database.run(swept, [name, seenUntil])
 }
 
-const depth: Statement = { name: 'due-depth', text: 'SELECT count(*)::int AS waiting FROM due_work' }
+export interface DueDepth {
+  /** Messages that wait for a worker. */
+  readonly waiting: number
+  /** Messages that wait for a person, and how long ago the oldest was claimed. */
+  readonly unknown: number
+  readonly oldestUnknownS: number
+}
 
-export async function countDueWork(database: Database): Promise<number> {
-  return (await database.run<{ waiting: number }>(depth, []))[0]?.waiting ?? 0
+// The oldest by id, which begins with the time: one look-up, however many there are.
+const depth: Statement = {
+  name: 'due-depth',
+  text: `
+    SELECT count(*) FILTER (WHERE task <> 'unknown')::int AS waiting, count(*) FILTER (WHERE task = 'unknown')::int AS unknown,
+      COALESCE((SELECT extract(epoch FROM now() - m.created_at) FROM messages m WHERE m.id = (
+        SELECT u.message_id FROM due_work u WHERE u.task = 'unknown' ORDER BY u.message_id LIMIT 1)), 0)::float8 AS "oldestUnknownS"
+    FROM due_work`,
+}
+
+export async function countDueWork(database: Database): Promise<DueDepth> {
+  const [row] = await database.run<{ waiting: number; unknown: number; oldestUnknownS: number }>(depth, [])
+  return row ?? { waiting: 0, unknown: 0, oldestUnknownS: 0 }
+}
+
+const unknownIds: Statement = {
+  name: 'unknown-ids',
+  text: `SELECT message_id AS id FROM due_work WHERE task = 'unknown' ORDER BY message_id LIMIT $1`,
+}
+
+/** Ids of messages whose outcome is unknown, oldest first, whatever the account. */
+export async function findUnknownIds(database: Database, limit: number): Promise<string[]> {
+  return (await database.run<{ id: string }>(unknownIds, [limit])).map(({ id }) => id)
 }

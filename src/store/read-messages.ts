@@ -8,6 +8,7 @@ import type { Channel } from '../core/message-content.ts'
 import type { Message, ShownMessage, Status } from '../core/message.ts'
 import type { TimelineEntry } from '../core/state-machine.ts'
 import type { Database, Statement } from './database.ts'
+import { findUnknownIds } from './due-work.ts'
 import { grouped } from './grouped.ts'
 import {
   joinAnswer,
@@ -143,6 +144,9 @@ export interface MessageFilter {
   readonly createdBefore?: Date
 }
 
+/** More than these at once are an outage; the oldest of them are shown. */
+const maxUnknown = 10_000
+
 /** Newest first. @param before the id that the page before ended with */
 export async function listMessages(
   database: Database,
@@ -156,6 +160,8 @@ export async function listMessages(
     ...(createdAfter === undefined ? {} : { gt: createdAfter }),
     ...(createdBefore === undefined ? {} : { lt: createdBefore }),
   }
+  // No index names the status; what is unknown stands in the due work, and is little.
+  const among = filter.status === 'unknown' ? await findUnknownIds(database, maxUnknown) : undefined
   const rows = await database.cold(async (prisma) =>
     prisma.message.findMany({
       where: {
@@ -164,7 +170,7 @@ export async function listMessages(
         ...equal,
         ...(to === undefined ? {} : { recipient: to }),
         ...(Object.keys(created).length === 0 ? {} : { createdAt: created }),
-        ...(before === null ? {} : { id: { lt: before } }),
+        id: { ...(before === null ? {} : { lt: before }), ...(among === undefined ? {} : { in: among }) },
       },
       orderBy: { id: 'desc' },
       take: limit,

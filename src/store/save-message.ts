@@ -118,10 +118,17 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     updated_at: next.updatedAt,
     guards_intent: guardsIntent(next),
     lease_ms: leaseMs,
-    due: leaseMs !== null ? 'lease' : dispatchAt !== null ? 'dispatch' : mayHaveDueWork ? 'clear' : null,
-    dispatch_at: dispatchAt,
+    due: dueOf(next, leaseMs, dispatchAt, mayHaveDueWork),
+    dispatch_at: next.state.status === 'unknown' ? 'infinity' : dispatchAt,
     events: entries.length === 0 ? null : entries.map(eventRow),
   }
+}
+
+function dueOf(next: Message, leaseMs: number | null, dispatchAt: Date | null, mayHaveDueWork: boolean): string | null {
+  if (leaseMs !== null) return 'lease'
+  if (dispatchAt !== null) return 'dispatch'
+  if (next.state.status === 'unknown') return 'unknown'
+  return mayHaveDueWork ? 'clear' : null
 }
 
 function eventRow(entry: TimelineEntry) {

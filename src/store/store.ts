@@ -32,7 +32,8 @@ export interface Store {
   findLapsed(claimedSince: Date, limit: number): Promise<Message[]>
   findSweepStart(name: string): Promise<Date | null>
   saveSweep(name: string, seenUntil: Date): Promise<void>
-  countDueWork(): Promise<number>
+  countDueWork(): Promise<dueWork.DueDepth>
+  findUnknownIds(limit: number): Promise<string[]>
   eraseResults(finalBefore: Date, limit: number): Promise<number>
   insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
@@ -61,6 +62,7 @@ export function createStore(database: Database): Store {
     findSweepStart: async (name) => dueWork.findSweepStart(database, name),
     saveSweep: async (...sweep) => dueWork.saveSweep(database, ...sweep),
     countDueWork: async () => dueWork.countDueWork(database),
+    findUnknownIds: async (limit) => dueWork.findUnknownIds(database, limit),
     eraseResults: async (...old) => eraseResults(database, ...old),
     insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),

@@ -132,9 +132,10 @@ CREATE INDEX messages_by_reference ON messages (account_id, environment, referen
 CREATE INDEX messages_by_conversation ON messages (account_id, environment, conversation, id)
   WHERE conversation IS NOT NULL;
 
+-- `unknown` is due at infinity: no worker takes it, a person does.
 CREATE TABLE due_work (
   message_id uuid PRIMARY KEY,
-  task       text NOT NULL CHECK (task IN ('dispatch', 'lease')),
+  task       text NOT NULL CHECK (task IN ('dispatch', 'lease', 'unknown')),
   due_at     timestamptz(3) NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 

@@ -69,9 +69,11 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
       for (const { name } of deps.providers.all())
         metrics.providerStopped.set({ provider: name }, deps.slots.isStopped(name) ? 1 : 0)
       await store.countDueWork().then(
-        (waiting) => {
+        ({ waiting, unknown, oldestUnknownS }) => {
           metrics.storeUp.set(1)
           metrics.dueWork.set(waiting)
+          metrics.unknown.set(unknown)
+          metrics.unknownOldest.set(oldestUnknownS)
         },
         () => metrics.storeUp.set(0),
       )
