@@ -97,7 +97,8 @@ describe('nothing is coerced', () => {
     const body = { attempt: `att_${'0'.repeat(32)}`, outcome: 'sent', evidence: 'seen' }
     expect(verdictOf(compiled(body))).toStrictEqual({ ok: true, value: body })
     expect(verdictOf(compiled({ ...body, evidence: 5 }))).toMatchObject({ ok: false, pointer: '/evidence' })
-    expect(verdictOf(compiled({ ...body, resend: true }))).toMatchObject({ ok: false, pointer: '/resend' })
+    expect(verdictOf(compiled({ ...body, resend: 'true' }))).toMatchObject({ ok: false, pointer: '/resend' })
+    expect(verdictOf(compiled({ ...body, resent: true }))).toMatchObject({ ok: false, pointer: '/resent' })
     const count = validatorCompiler({
       schema: Type.Object({ n: Type.Integer() }),
       method: 'POST',

@@ -89,7 +89,9 @@ test.each(['request', 'worker'] as const)(
     const lapsed = (await timelineOf(replica, call.id)).filter(({ type }) => type === 'lease_lapsed')
     expect(lapsed).toHaveLength(1)
     expect(lapsed[0]?.attempt).toMatch(/^att_/)
-    expect(await database.query('SELECT 1 FROM due_work WHERE message_id = $1', [uuidOf(call.id)])).toEqual([])
+    expect(await database.query('SELECT task FROM due_work WHERE message_id = $1', [uuidOf(call.id)])).toEqual([
+      { task: 'unknown' },
+    ])
     call.resolve(lost())
     await gateway.deps.inFlight.idle()
     expect([gateway.provider.calls.length, replica.provider.calls.length]).toEqual([0, 0])
