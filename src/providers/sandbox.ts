@@ -8,6 +8,7 @@
 import { Type, type Static } from 'typebox'
 import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
+import { callSettings } from './call-settings.ts'
 import type { AnswerRules, AttemptContext, Capabilities, HttpAdapter, RenderedRequest } from './provider.ts'
 
 const capabilities = { channels, deduplication: 'blind', acceptance: 'status' } satisfies Capabilities
@@ -15,9 +16,7 @@ const capabilities = { channels, deduplication: 'blind', acceptance: 'status' } 
 const settings = Type.Object(
   {
     baseUrl: Type.String({ minLength: 1 }),
-    connectTimeoutMs: Type.Integer({ minimum: 1, maximum: 600_000, default: 1000 }),
-    answerTimeoutMs: Type.Integer({ minimum: 1, maximum: 600_000, default: 5000 }),
-    concurrency: Type.Integer({ minimum: 1, maximum: 10_000, default: 64 }),
+    ...callSettings({ connectTimeoutMs: 1000, answerTimeoutMs: 5_000 }),
     /** The name under which the ledger counts: an adapter does not know what its provider is called. */
     providerName: Type.String({ minLength: 1, default: 'sandbox-blind' }),
     /** Where nobody listens: dialled by the first attempt to `refuse-connection`. Port 1 cannot be had by chance. */

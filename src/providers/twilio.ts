@@ -11,6 +11,7 @@
  */
 import { Type, type Static } from 'typebox'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
+import { callSettings } from './call-settings.ts'
 import type { AnswerRules, Capabilities, CodeRule, HttpAdapter } from './provider.ts'
 
 const capabilities = { channels: ['sms'], deduplication: 'blind', acceptance: 'status' } as const satisfies Capabilities
@@ -135,24 +136,7 @@ const settings = Type.Object(
       default: 'https://api.twilio.com',
       description: 'Where the API is; a path in it is kept in front of /2010-04-01.',
     }),
-    connectTimeoutMs: Type.Integer({
-      minimum: 100,
-      maximum: 60_000,
-      default: 3000,
-      description: 'How long connecting may take, in milliseconds; after it the message was not sent.',
-    }),
-    answerTimeoutMs: Type.Integer({
-      minimum: 100,
-      maximum: 120_000,
-      default: 10_000,
-      description: 'How long the answer may take, in milliseconds; after it the outcome is unknown.',
-    }),
-    concurrency: Type.Integer({
-      minimum: 1,
-      maximum: 1024,
-      default: 64,
-      description: 'How many calls are open at one time.',
-    }),
+    ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 10_000 }),
   },
   { additionalProperties: false },
 )

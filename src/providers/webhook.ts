@@ -13,6 +13,7 @@ import { isIP } from 'node:net'
 import { Type, type Static } from 'typebox'
 import { canonicalJson } from '../core/fingerprint.ts'
 import type { MessageRequest, WebhookRequest } from '../core/message-content.ts'
+import { callSettings } from './call-settings.ts'
 import type { AnswerRules, AttemptContext, Capabilities, HttpAdapter } from './provider.ts'
 import { checkedConnector, isPublicAddress, isPublicOrPrivateAddress, whyRefused } from './public-address.ts'
 
@@ -46,24 +47,7 @@ const settings = Type.Object(
       description:
         'Receivers are not believed to act once on one webhook-id; to say that they do is not supported yet.',
     }),
-    connectTimeoutMs: Type.Integer({
-      minimum: 100,
-      maximum: 60_000,
-      default: 3000,
-      description: 'How long connecting may take, in milliseconds; after it the message was not sent.',
-    }),
-    answerTimeoutMs: Type.Integer({
-      minimum: 100,
-      maximum: 120_000,
-      default: 15_000,
-      description: 'How long the answer may take, in milliseconds; after it the outcome is unknown.',
-    }),
-    concurrency: Type.Integer({
-      minimum: 1,
-      maximum: 1024,
-      default: 64,
-      description: 'How many calls are open at one time.',
-    }),
+    ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 15_000 }),
   },
   { additionalProperties: false },
 )
