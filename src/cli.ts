@@ -78,6 +78,7 @@ async function toolDeps(store: Store): Promise<Deps> {
     waiters: waitersFor(store, clock, calls),
     inFlight: calls,
     leaseMarginMs: 0,
+    acceptsClaims: () => false,
     nudgeDispatcher: () => {},
   }
 }

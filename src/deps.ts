@@ -37,6 +37,8 @@ export interface Deps {
   readonly waiters: Waiters
   readonly inFlight: InFlight
   readonly leaseMarginMs: number
+  /** False once a drain has let the last requests in: nothing new is begun. */
+  readonly acceptsClaims: () => boolean
   /** Tells the dispatcher of this process, if it has one, that something is due now. */
   readonly nudgeDispatcher: () => void
 }

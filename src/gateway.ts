@@ -73,6 +73,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   const calls = inFlight()
   const waiters = waitersFor(store, clock, calls)
   let nudge = (): void => {}
+  let closed = false
   const deps: Deps = {
     store,
     providers,
@@ -85,6 +86,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     waiters,
     inFlight: calls,
     leaseMarginMs: config.leaseMarginMs,
+    acceptsClaims: () => !closed,
     nudgeDispatcher: () => nudge(),
   }
   let draining = false
@@ -120,9 +122,16 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
       draining = true
       await workers.stop()
       waiters.drain()
-      // A request that is half-sent when the calls are done is not waited for any longer than this.
-      const done = calls.idle().then(async () => void (await within(clock, lastRequestsMs, app.idle())))
-      if (!(await within(clock, config.drainMs, done)))
+      const finish = async (): Promise<void> => {
+        await workers.idle()
+        await calls.idle()
+        // A request that is half-sent by then is let in for this long; what it claims is finished, and nothing after it.
+        await within(clock, lastRequestsMs, app.idle())
+        closed = true
+        await calls.idle()
+        await within(clock, lastRequestsMs, app.idle())
+      }
+      if (!(await within(clock, config.drainMs, finish())))
         log.warn({ callsInFlight: calls.count() }, 'the grace period is over; what is open is left to recovery')
       await endAll()
       log.info({}, 'ended')

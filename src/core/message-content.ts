@@ -1,6 +1,6 @@
 /**
  * What callers ask to be said: the validated body of POST /v1/messages, one type a channel. The schemas in
- * http/schemas.ts are tied to these types at compile time; nothing here knows HTTP or a provider.
+ * http/request-schemas.ts are tied to these types at compile time; nothing here knows HTTP or a provider.
  */
 export const channels = ['sms', 'email', 'chat', 'push', 'webhook'] as const
 export type Channel = (typeof channels)[number]

@@ -1,7 +1,7 @@
 /**
  * What is known of a call to a provider, and what all calls together say of a message. Owns the words `accepted`,
  * `rejected`, `not_sent`, `unknown` and the fold over them; it does not judge answers (providers/http-outcome.ts and
- * the adapters' tables do) and does not decide what follows (core/message.ts does).
+ * the adapters' tables do) and does not decide what follows (core/state-machine.ts does).
  *
  * O1. `accepted` beats `unknown` beats `rejected` and `not_sent`, in whatever order the attempts ended.
  * O2. While one attempt is unknown, no fold says anything but `unknown` or `accepted`: a later "not sent" speaks

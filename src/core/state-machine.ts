@@ -47,7 +47,7 @@ export type Event =
       readonly at: Date
     }
 
-/** What the shell does in the same commit as the change (or, for `alarm`, after it). Without `dispatch_at` nothing is due. */
+/** What the shell does in the same commit as the change (or, for `alarm`, after it). Without `dispatch_at` no dispatch is due. */
 export type Effect =
   | { readonly type: 'dispatch_at'; readonly at: Date }
   | { readonly type: 'record'; readonly entry: TimelineEntry }

@@ -2,7 +2,7 @@
  * JSON, strictly (RFC 8259 with RFC 7493's advice): what two parsers could read differently is refused, for the message
  * that is checked must be the message that is sent. `JSON.parse` reads; one pass over what it read finds the rest.
  *
- * J1. Refused: duplicate members, `__proto__`, numbers that are not exact (integers beyond 2^53, overflow), lone
+ * J1. Refused: duplicate members, `__proto__`, integers beyond 2^53, numbers too large to be read, lone
  *     surrogates, U+0000, nesting deeper than 64, bytes that are not UTF-8.
  */
 export type StrictJson =

@@ -47,7 +47,8 @@ export async function applyEvent(
     const at = event.type === 'begin' ? event.attempt.startedAt : event.at
     const next = advance(message, decision.next, at)
     const { leaseMs = null } = options
-    const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message.state.status === 'unknown'
+    // What the caller knows holds for what it found; a message that was read again may have waited meanwhile.
+    const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message !== found || message.state.status === 'unknown'
     if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
       deps.metrics.transitions.inc({ from: message.state.status, to: next.state.status })
       if (message.state.status === 'unknown')

@@ -72,6 +72,7 @@ export async function callProvider(deps: Deps, message: Message, provider: Provi
     message.request,
     {
       messageId: idFromUuid('message', message.id),
+      account: message.account,
       createdAt: message.createdAt,
       attemptNumber: attempt.number,
       startedAt: attempt.startedAt,
@@ -109,6 +110,9 @@ function noteCredentials(deps: Deps, provider: Provider, outcome: Outcome): void
 /** Our reading of the data base's clock may be a moment behind what it wrote itself. */
 const later = (a: Date, b: Date): Date => (a > b ? a : b)
 
+/** About a minute of tries. */
+const maxTriesAfterBug = 16
+
 async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome: Outcome): Promise<Message> {
   const event = {
     type: 'outcome',
@@ -121,8 +125,11 @@ async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome:
     try {
       return (await applyEvent(deps, message, event, { mayHaveDueWork: !lease.synchronous })).message
     } catch (error) {
-      if (!(error instanceof StoreTrouble)) throw error
-      deps.log.warn({ message: message.id, tries }, 'an outcome could not be stored yet')
+      // A compare-and-set: to write it again does no harm. What is no trouble of the store is a bug, and still an outcome.
+      const isTrouble = error instanceof StoreTrouble
+      if (!isTrouble && tries >= maxTriesAfterBug) throw error
+      const fields = { message: message.id, tries, error: error instanceof Error ? error.name : 'error' }
+      deps.log[isTrouble ? 'warn' : 'error'](fields, 'an outcome could not be stored yet')
       await new Promise<void>((again) => deps.clock.after(Math.min(100 * 2 ** tries, 5_000), again))
     }
   }

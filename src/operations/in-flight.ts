@@ -1,4 +1,4 @@
-/** The calls that this process is making, by message: for draining, and so that waiters do not poll for their own. */
+/** The claims and calls that this process is making, by message: for draining, and so that waiters do not poll for their own. */
 export interface InFlight {
   has(messageId: string): boolean
   count(): number
@@ -17,7 +17,7 @@ export function inFlight(): InFlight {
       try {
         return await work
       } finally {
-        running.delete(messageId)
+        if (running.get(messageId) === work) running.delete(messageId) // else another call of it runs by now
       }
     },
     idle: async () => {

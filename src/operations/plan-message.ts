@@ -73,6 +73,7 @@ export function planNew(deps: Deps, asked: SendRequest, names: Names): Plan | Re
   const limit = provider.limitBroken(request)
   if (limit !== null) return invalid(limit.pointer, limit.detail)
   if (asked.hasPrecondition) return new Refusal('unsupported-precondition', null, { sent: 'no' })
+  if (!deps.acceptsClaims()) return new Refusal('shutting-down', null, { sent: 'maybe' }, 1)
   if (deps.waiters.count() >= maxWaiting) return new Refusal('overloaded', null, { sent: 'maybe' }, 1)
   return { provider, times }
 }

@@ -67,7 +67,7 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
     if (found === undefined) throw plan
     return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
   }
-  return claim(deps, asked, names, canonical, plan)
+  return deps.inFlight.track(deps.newUuid(), claim(deps, asked, names, canonical, plan)) // so that a drain waits for it
 }
 
 function asRefusal(error: unknown): unknown {

@@ -14,10 +14,7 @@ import type { Outcome } from '../core/outcome.ts'
 
 export interface Capabilities {
   readonly channels: readonly Channel[]
-  /**
-   * What the provider offers against duplicates. `blind`: nothing, so a lost answer is never followed by a call. `key`:
-   * it acts once on what carries one key, which is made of the message id.
-   */
+  /** What the provider offers against duplicates. `blind`: nothing, so a lost answer is never followed by a call. */
   readonly deduplication: 'blind'
   /** What proves acceptance: the status line alone, or the documented body behind it. */
   readonly acceptance: 'status' | 'body'
@@ -25,6 +22,8 @@ export interface Capabilities {
 
 /** One attempt as the adapter sees it. `messageId` and `createdAt` are the same for all attempts of a message. */
 export interface AttemptContext {
+  /** Whose message it is; never sent. */
+  readonly account: string
   readonly messageId: string
   readonly createdAt: Date
   readonly attemptNumber: number

@@ -9,7 +9,8 @@
 import type { Outcome } from '../core/outcome.ts'
 import type { CodeRule, RenderedRequest } from './provider.ts'
 
-type Url = Pick<RenderedRequest, 'origin' | 'path'>
+/** An account's view of a URL: what one account was told is no other account's business. */
+type Url = Pick<RenderedRequest, 'origin' | 'path'> & { readonly account: string }
 
 export interface RefusedUrls {
   /** What a message to this URL comes to without a call; null: make the call. */
@@ -21,7 +22,7 @@ const maxUrls = 10_000
 
 export function refusedUrls(codes: Readonly<Record<string, CodeRule>>): RefusedUrls {
   const refused = new Map<string, { readonly code: string; readonly wording: string; readonly untilMs: number }>()
-  const keyOf = ({ origin, path }: Url): string => origin + path
+  const keyOf = ({ account, origin, path }: Url): string => `${account} ${origin}${path}`
   return {
     refusalOf: (url, at) => {
       const known = refused.get(keyOf(url))

@@ -78,11 +78,11 @@ function httpProvider<Settings extends CallSettings>(
     send: async (message, attempt, gate) => {
       const request = rendered(() => adapter.render(message, settings, attempt))
       if (request === null) return notRendered
-      const refusal = refused.refusalOf(request, attempt.startedAt)
+      const refusal = refused.refusalOf({ ...request, account: attempt.account }, attempt.startedAt)
       if (refusal !== null) return refusal
       const result = await callProvider(agent, request, settings, gate)
       const outcome = judgeCall(result, adapter.answers, capabilities.acceptance)
-      refused.note(request, outcome, attempt.startedAt)
+      refused.note({ ...request, account: attempt.account }, outcome, attempt.startedAt)
       return outcome
     },
     close: async () => agent.destroy(),

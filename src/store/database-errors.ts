@@ -40,9 +40,9 @@ export class StoreLocked extends StoreTrouble {
 const serialization = new Set(['40001', '40P01'])
 const lockTimeout = '55P03'
 /** SQLSTATE classes and codes that speak of the server, not of the statement. */
-const serverTrouble = /^(08|40|53|57|58|XX|25006|25P03)/
-/** Of these, the ones that are certain to have undone the statement: cancelled by time-out, disk full, read-only. */
-const rolledBack = /^(40001|40P01|57014|53|25006)/
+const serverTrouble = /^(08|28|3D|40|53|57|58|XX|25006|25P03|26000|42501|42P05)/
+/** Of these, the ones that are certain to have undone the statement: refused at log-in, cancelled by time-out, disk full, read-only. */
+const rolledBack = /^(28|3D|40001|40P01|57014|53|25006|26000|42501|42P05)/
 
 export const isSerializationFailure = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && serialization.has(error.code ?? '')

@@ -15,6 +15,7 @@ const erase: Statement = {
       WHERE created_at < $1 AND status IN ('sent', 'failed', 'canceled') AND updated_at < $1
       ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED),
     gone AS (DELETE FROM messages WHERE id IN (SELECT id FROM old) RETURNING id, status),
+    due AS (DELETE FROM due_work WHERE message_id IN (SELECT id FROM old)),
     answers AS (DELETE FROM answers WHERE message_id IN (SELECT id FROM old)),
     events AS (DELETE FROM events WHERE message_id IN (SELECT id FROM old))
     INSERT INTO erased_messages (message_id, status) SELECT id, status FROM gone RETURNING message_id`,

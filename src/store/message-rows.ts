@@ -64,7 +64,7 @@ const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_
 /** `m.account_id AS "accountId", …` for a table alias `m`: raw rows look like Prisma's. */
 export const selectMessage = fields.map((name) => `m.${snake(name)} AS "${name}"`).join(', ')
 
-/** The stored answer, as it stands beside the row in `selectWithAnswer`. */
+/** The stored answer, as `selectAnswer` reads it beside the row. */
 interface AnswerRow {
   answerContentType: string | null
   answerLocation: string | null

@@ -135,6 +135,9 @@ function eventRow(entry: TimelineEntry) {
   return { id: uuidv7(), type: entry.type, at: entry.at, attempt_id: entry.attemptId, data: JSON.stringify(entry.data) }
 }
 
+/** About what a change adds to a statement; the rest of a row is small. */
+const sizeOf = ({ next }: Change): number => (next.answer?.body.length ?? 0) + 1_024
+
 /** The returned function tells whether the change was written; it throws StoreUnavailable. */
 export function messageSaver(database: Database): (change: Change) => Promise<boolean> {
   return grouped(async (changes) => {
@@ -143,7 +146,7 @@ export function messageSaver(database: Database): (change: Change) => Promise<bo
     const rows = [...first.values()].map(rowOf).toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const saved = new Set((await database.run<{ id: string }>(save, [JSON.stringify(rows)])).map(({ id }) => id))
     return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
-  })
+  }, sizeOf)
 }
 
 const record: Statement = {

@@ -17,8 +17,8 @@ const stoppedPauseMs = 5_000
 
 export interface DispatcherPass {
   readonly taken: number
-  /** Resolves when the calls that this pass began have ended. */
-  readonly done: Promise<void>
+  /** Resolves when the calls that this pass began have ended: how many messages were dealt with, and not put off. */
+  readonly done: Promise<number>
 }
 
 export async function runOnce(deps: Deps): Promise<DispatcherPass> {
@@ -29,27 +29,37 @@ export async function runOnce(deps: Deps): Promise<DispatcherPass> {
   const work = messages.map(async (message) =>
     handle(deps, message).catch((error: unknown) => {
       const name = error instanceof Error ? error.name : 'error'
-      deps.log.warn({ message: message.id, error: name }, 'a dispatch failed; it is due again soon')
+      deps.log.warn(
+        { message: message.id, error: name },
+        'a dispatch failed; it is taken again, or its lease will lapse',
+      )
+      return false
     }),
   )
-  return { taken: messages.length, done: Promise.all(work).then(() => {}) }
+  return { taken: messages.length, done: Promise.all(work).then((dealt) => dealt.filter(Boolean).length) }
 }
 
-async function handle(deps: Deps, message: Message): Promise<void> {
+/** @returns false: it was put off */
+async function handle(deps: Deps, message: Message): Promise<boolean> {
   const now = deps.clock.now()
   if (now >= message.notAfter) {
     await applyEvent(deps, message, { type: 'expire', at: now })
-    return
+    return true
   }
   const provider = providerOf(deps, message)
   if (provider === undefined) {
     deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')
-    return deps.store.postponeDispatch(message.id, stoppedPauseMs)
+    return putOff(deps, message, stoppedPauseMs)
   }
   const release = deps.slots.tryTake(provider)
-  if (release === null)
-    return deps.store.postponeDispatch(message.id, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
+  if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await dispatchMessage(deps, message, provider, release)
+  return true
+}
+
+async function putOff(deps: Deps, message: Message, ms: number): Promise<false> {
+  await deps.store.postponeDispatch(message.id, ms)
+  return false
 }
 
 /** The provider it was claimed for; if that is gone and the caller named none, what the route says now. */

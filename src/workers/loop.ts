@@ -27,7 +27,7 @@ export function startLoop(
     try {
       more = await run()
     } catch (error) {
-      log.warn({ worker: name, error: error instanceof Error ? error.message : 'error' }, 'a worker pass failed')
+      log.warn({ worker: name, error: error instanceof Error ? error.name : 'error' }, 'a worker pass failed')
     }
     running = null
     if (stopped) return

@@ -37,17 +37,18 @@ export function createRescuer(deps: Deps): { runOnce(): Promise<RescuerPass> } {
       let left = 0
       for (;;) {
         const lapsed = await deps.store.findLapsed(since, batch)
-        let changed = 0
+        let leftNow = 0
         for (const message of lapsed) {
           const attemptId = attemptOf(message.state)?.id ?? ''
           const event = { type: 'lease_lapsed', attemptId, at: deps.clock.now() } as const
           // One that cannot be changed now must not keep the others waiting; the next pass finds it again.
           const applied = await applyEvent(deps, message, event).catch((error: unknown) => leave(deps, message, error))
-          if (applied === null) left++
-          else if (applied.decision.kind === 'transition') changed++
+          if (applied === null) leftNow++
+          else if (applied.decision.kind === 'transition') rescued++
         }
-        rescued += changed
-        if (lapsed.length < batch || changed === 0) break
+        left += leftNow
+        // What another replica was faster with counts as done: there may be more behind it.
+        if (lapsed.length < batch || leftNow === lapsed.length) break
       }
       if (left > 0) return { rescued } // the next pass looks back as far as this one
       lastPass = now

@@ -20,8 +20,10 @@ export interface WorkersOptions {
 
 export interface Workers {
   nudgeDispatcher(): void
-  /** No pass begins any more; calls that were begun go on. */
+  /** No pass begins any more; what was taken goes on. */
   stop(): Promise<void>
+  /** Resolves when what was taken has been dealt with. */
+  idle(): Promise<void>
 }
 
 export function startWorkers(
@@ -38,11 +40,18 @@ export function startWorkers(
     deps.metrics.storeUp.set(1)
     return false
   })
-  if (role === 'api') return { nudgeDispatcher: () => {}, stop: async () => keepTime.stop() }
+  if (role === 'api') return { nudgeDispatcher: () => {}, stop: async () => keepTime.stop(), idle: async () => {} }
+  const pending = new Set<Promise<void>>()
   const dispatching = startLoop(with_, 'dispatcher', dispatchEveryMs, async () => {
     const { taken, done } = await dispatcher.runOnce(deps)
-    // A slot that comes free may be for what still waits.
-    if (taken > 0) void done.then(() => dispatching.nudge())
+    if (taken > 0) {
+      // A slot that comes free may be for what still waits; what was only put off has its time.
+      const dealt = done.then((count) => {
+        pending.delete(dealt)
+        if (count > 0) dispatching.nudge()
+      })
+      pending.add(dealt)
+    }
     return false
   })
   const rescuer = createRescuer(deps)
@@ -58,6 +67,9 @@ export function startWorkers(
   })
   return {
     nudgeDispatcher: () => dispatching.nudge(),
+    idle: async () => {
+      while (pending.size > 0) await Promise.allSettled(pending)
+    },
     stop: async () => {
       await Promise.all([keepTime.stop(), dispatching.stop(), rescuing.stop(), reaping.stop()])
     },

@@ -40,9 +40,12 @@ export async function lapse(database: TestDatabase, id: string): Promise<void> {
   ])
 }
 
-/** The time for which waiting messages were waiting has come. */
+/** The time for which waiting messages were waiting has come; what a gateway holds at this moment is left alone. */
 export async function makeDue(database: TestDatabase): Promise<void> {
-  await database.query(`UPDATE due_work SET due_at = ${justPast} WHERE task = 'dispatch'`)
+  await database.query(
+    `UPDATE due_work SET due_at = ${justPast} WHERE message_id IN (
+       SELECT message_id FROM due_work WHERE task = 'dispatch' ORDER BY message_id FOR UPDATE SKIP LOCKED)`,
+  )
 }
 
 /** When a message's next dispatch is due, in milliseconds from now by the data base's clock; null: nothing is due. */

@@ -119,8 +119,11 @@ async function storm(seed: number): Promise<string[]> {
     if (id === undefined || known === undefined || known.running > 0) return
     const gateway = pick(gateways)
     if ((await present(gateway, id)).status !== 'unknown') return
-    const verdict = { attempt: await attemptIn(gateway, id), evidence: 'asked the provider' }
-    await gateway.post(`/v1/messages/${id}/resolve`, { ...verdict, outcome: known.accepted > 0 ? 'sent' : 'not_sent' })
+    const evidence = 'asked the provider'
+    const resend = known.arrived === 0 && random() < 0.5 ? { resend: true } : {}
+    const outcome = known.accepted > 0 ? 'sent' : 'not_sent'
+    const verdict = { attempt: await attemptIn(gateway, id), evidence, outcome, ...resend }
+    await gateway.post(`/v1/messages/${id}/resolve`, verdict)
   }
   const acts: readonly (() => Promise<unknown>)[] = [
     send,

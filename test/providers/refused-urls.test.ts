@@ -6,7 +6,7 @@ const codes = {
   gone: { means: 'rejected', statuses: [410], wording: 'Gone', refusesUrlForMs: 1000 },
   bad: { means: 'rejected', statuses: [400], wording: 'Bad' },
 } as const
-const urlOf = (n: number) => ({ origin: 'https://receiver.example', path: `/${n}` })
+const urlOf = (n: number, account = 'a') => ({ account, origin: 'https://receiver.example', path: `/${n}` })
 const at = (ms: number): Date => new Date(ms)
 const answered = (code?: string, more: object = {}): Outcome => ({
   kind: 'rejected',
@@ -23,6 +23,7 @@ test('a URL is refused for as long as the code says, counted from the answer tha
   })
   expect(refused.refusalOf(urlOf(1), at(1500))).toBeNull()
   expect(refused.refusalOf(urlOf(2), at(0))).toBeNull()
+  expect(refused.refusalOf(urlOf(1, 'another account'), at(0))).toBeNull()
 })
 
 test.each([

@@ -135,6 +135,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
     waiters: waitersFor(store, clock, calls),
     inFlight: calls,
     leaseMarginMs: options.leaseMarginMs ?? 2_000,
+    acceptsClaims: () => true,
     nudgeDispatcher: () => {},
   }
   const { fastify: app } = await buildApp({

@@ -102,7 +102,7 @@ test('nudges during a pass make one more pass after it, never two at once', asyn
 test('a pass that fails is logged, and the next one comes as usual', async () => {
   const driven = drivenLoop(200)
   await driven.end(new Error('planned'))
-  expect(driven.warned).toEqual([{ worker: 'worker', error: 'planned' }])
+  expect(driven.warned).toEqual([{ worker: 'worker', error: 'Error' }])
   expect(await driven.tick()).toBe(200)
   expect(driven.runs()).toBe(2)
 })

@@ -54,7 +54,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
           },
           traceparent: {
             type: 'string',
-            description: 'W3C trace context, passed on to the sandbox and to providers of your own.',
+            description: 'W3C trace context, passed on to the sandbox and to receivers of webhooks.',
           },
         },
       },

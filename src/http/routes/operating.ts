@@ -37,7 +37,8 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
       operationId: 'getReadiness',
       tags: ['operating'],
       summary: 'Can it take requests?',
-      description: 'The data base answers and is migrated, and the gateway is not shutting down.',
+      description:
+        'The data base answers (that it is migrated was made sure of at the start), and the gateway is not shutting down.',
       response: {
         ...plain('It can.', 'application/json', { status: 'ready' }),
         ...problemAnswers(['store-unavailable', 'shutting-down']),
