@@ -77,6 +77,9 @@ test('reliability.md, fault 25: a claim that waits behind a stuck one of its key
   const answers = await Promise.all(keys.map(async (key) => gateway.send(sms('stuck'), { key, prefer: 'wait=6' })))
   await stuck.query('ROLLBACK')
   expect(answers.map(told)).toEqual(['409 in-progress', ...keys.slice(1).map(() => '201 sent')])
+  const [stuckAnswer] = answers
+  expect(stuckAnswer?.headers['retry-after']).toBeDefined()
+  expect(stuckAnswer?.json()).toMatchObject({ sent: 'maybe', retryable: true })
 })
 
 test('timeline.ts, T2: the first attempt never stands before the claim, though our reading of the clock is behind', async () => {

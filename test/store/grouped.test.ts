@@ -188,3 +188,17 @@ test('a group that failed does not stop the next one', async () => {
   flushes[1]?.settle()
   expect(await next).toBe(20)
 })
+
+test('G4 a group ends before the member that makes it too large; one that is too large itself goes alone', async () => {
+  const groups: (readonly number[])[] = []
+  const ask = grouped<number, number>(
+    async (items) => {
+      groups.push(items)
+      return items
+    },
+    (megabytes) => megabytes * 1_000_000,
+  )
+  await Promise.all([0.4, 0.4, 0.4, 3, 0.1].map(ask))
+  expect(groups).toEqual([[0.4, 0.4], [0.4], [3], [0.1]])
+  await expect(Promise.all([100, 100].map(ask))).rejects.toBeInstanceOf(StoreOverloaded)
+})

@@ -111,6 +111,24 @@ test('G1 a kill in the middle leaves nothing half-applied, and the next run begi
   expect(await migrate(url)).toEqual(names)
 })
 
+test('G1 a kill between the migration and its record undoes both', async () => {
+  const { url, client } = await emptyDatabase()
+  await client.query('CREATE TABLE sweeps (oddly int)')
+  await expect(migrate(url)).rejects.toThrow(/already exists/) // by now there is a table for the records
+  await client.query('DROP TABLE sweeps')
+  const obstacle = await connected(url)
+  await obstacle.query('BEGIN')
+  await obstacle.query('LOCK TABLE _prisma_migrations IN SHARE MODE') // it can be read, and nothing can be recorded
+  const killed = migrate(url).catch((error: unknown) => error)
+  const waiting = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await until(async () => (await client.query(waiting)).rows.length === 1)
+  await client.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS w`)
+  expect(await killed).toBeInstanceOf(Error)
+  await obstacle.query('ROLLBACK')
+  expect(await tablesIn(client)).toEqual(['_prisma_migrations'])
+  expect(await migrate(url)).toEqual(names)
+})
+
 test('G1 a migration that fails leaves nothing behind, and gives the lock free', async () => {
   const { url, client } = await emptyDatabase()
   await client.query('CREATE TABLE sweeps (oddly int)') // the last table of the migration: all else came before
