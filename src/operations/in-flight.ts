@@ -8,20 +8,24 @@ export interface InFlight {
 }
 
 export function inFlight(): InFlight {
-  const running = new Map<string, Promise<unknown>>()
+  // By message, and then each for itself: a late first attempt may end while the second one runs.
+  const running = new Map<string, Set<Promise<unknown>>>()
+  const all = (): Promise<unknown>[] => [...running.values()].flatMap((works) => [...works])
   return {
     has: (messageId) => running.has(messageId),
-    count: () => running.size,
+    count: () => all().length,
     track: async (messageId, work) => {
-      running.set(messageId, work)
+      const works = running.get(messageId) ?? new Set()
+      running.set(messageId, works.add(work))
       try {
         return await work
       } finally {
-        if (running.get(messageId) === work) running.delete(messageId) // else another call of it runs by now
+        works.delete(work)
+        if (works.size === 0 && running.get(messageId) === works) running.delete(messageId)
       }
     },
     idle: async () => {
-      while (running.size > 0) await Promise.allSettled(running.values())
+      while (running.size > 0) await Promise.allSettled(all())
     },
   }
 }

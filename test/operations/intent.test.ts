@@ -82,4 +82,6 @@ test('K1, H1 an intent of one account says nothing to another', async () => {
   await gateway.send(sms('k1', { intent: 'mine' }), { key: 'k1-mine' })
   const theirs = await gateway.send(sms('k1', { intent: 'mine' }), { key: 'k1-mine', headers: other.headers })
   expect([told(theirs), isReplay(theirs)]).toEqual(['201 sent', false])
+  const second = await gateway.send(sms('k1', { intent: 'mine' }), { key: 'k1-mine-2', headers: other.headers })
+  expect([told(second), problemIn(second).message?.id]).toEqual(['409 possible-duplicate', messageIn(theirs).id])
 })

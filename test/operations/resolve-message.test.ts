@@ -1,10 +1,22 @@
 /** A person settles an unknown outcome (resolve-message.ts, Q1; state-machine.ts, M3, M4). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Outcome } from '../../src/core/outcome.ts'
+import { decide } from '../../src/core/state-machine.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, lost, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatchNothing, lapse, makeDue, rescue, untilStatus } from './steps.ts'
-import { attemptIn, heldOutcome, isReplay, messageIn, newApiKey, present, problemIn, timelineOf, told } from './told.ts'
+import {
+  attemptIn,
+  heldOutcome,
+  isReplay,
+  messageIn,
+  newApiKey,
+  present,
+  problemIn,
+  timelineOf,
+  told,
+  uuidOf,
+} from './told.ts'
 
 const database = useDatabase()
 let gateway: TestGateway
@@ -197,4 +209,15 @@ test('Q1 a verdict that comes after the late answer is 200 if it says the same, 
   const refused = await resolve(asked, { outcome: 'not_sent' })
   expect(told(refused)).toBe('409 already-decided')
   expect(problemIn(refused)).toMatchObject({ sent: 'yes', decision: { by: 'late_answer', apiKey: null } })
+})
+
+test('E10 no verdict has anything sent again after notAfter, however it came to be decided then', async () => {
+  const asked = await unknownMessage('after')
+  const [message] = await gateway.deps.store.findMessages([uuidOf(asked.id)])
+  if (message === undefined) throw new Error('it is there')
+  const verdict = { type: 'settle', attemptId: uuidOf(asked.attempt), outcome: 'not_sent', resend: true } as const
+  const said = { ...verdict, providerMessageId: null, evidence: 'e', apiKey: 'test' }
+  const justBefore = new Date(message.notAfter.getTime() - 1)
+  expect(decide(message, { ...said, at: justBefore }).kind).toBe('transition')
+  expect(decide(message, { ...said, at: message.notAfter }).kind).toBe('ignored')
 })

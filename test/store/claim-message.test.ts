@@ -1,4 +1,5 @@
 /** The claim (claim-message.ts, C1 to C3; behaviour.md, D1, D2). */
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Claim, ClaimResult } from '../../src/store/claim-message.ts'
 import { openDatabase, type Database } from '../../src/store/database.ts'
@@ -64,6 +65,19 @@ test('D1 50 keys raced by 4 each: one winner a key', async () => {
   expect(row).toEqual({ n: 50, keys: 50 })
 })
 
+const nameOf = (url: string): string => new URL(url).pathname.slice(1)
+
+/** What a data base has counted, once it has counted so many commits: connections tell when they end. */
+async function transactionsOf(url: string, commits: number): Promise<{ commits: number; rollbacks: number }> {
+  const counted = `SELECT xact_commit::int AS commits, xact_rollback::int AS rollbacks FROM pg_stat_database WHERE datname = $1`
+  let found = { commits: 0, rollbacks: 0 }
+  await until(async () => {
+    found = (await database.query<typeof found>(counted, [nameOf(url)]))[0] ?? found
+    return found.commits >= commits
+  })
+  return found
+}
+
 test('C2 a conflict makes no error, and rolls nothing back', async () => {
   const made = await createDatabase()
   const own = openDatabase(made.url, () => {})
@@ -72,16 +86,35 @@ test('C2 a conflict makes no error, and rolls nothing back', async () => {
   expect(kinds(await Promise.all(claims.map(async (claim) => store.claimMessage(claim))))).toMatchObject({ claimed: 3 })
   for (let i = 0; i < 20; i++) expect(await store.claimMessage(newClaim(`c2-${i % 3}`))).toEqual({ kind: 'key_taken' })
   await own.close() // a connection tells what it counted when it ends
-  const name = new URL(made.url).pathname.slice(1)
-  const counted = async (): Promise<{ commits: number; rollbacks: number } | undefined> =>
-    (
-      await database.query<{ commits: number; rollbacks: number }>(
-        `SELECT xact_commit::int AS commits, xact_rollback::int AS rollbacks FROM pg_stat_database WHERE datname = $1`,
-        [name],
-      )
-    )[0]
-  await until(async () => ((await counted())?.commits ?? 0) >= 20)
-  expect((await counted())?.rollbacks).toBe(0)
+  expect((await transactionsOf(made.url, 20)).rollbacks).toBe(0)
+  await made.drop()
+})
+
+test('groups of two replicas that want the same keys in opposite order never wait for each other in a circle', async () => {
+  const made = await createDatabase()
+  const pair = [openDatabase(made.url, () => {}), openDatabase(made.url, () => {})]
+  const [one, other] = pair.map(createStore)
+  const holder = new pg.Client({ connectionString: made.url })
+  await holder.connect()
+  await holder.query('BEGIN')
+  await holder.query(
+    `INSERT INTO idempotency_keys (account_id, environment, key, voided_by) VALUES ('default', 'live', 'm', 'k')`,
+  )
+  const keys = ['a', 'm', 'z']
+  const claiming = Promise.all([
+    ...keys.map(async (key) => one?.claimMessage(newClaim(key))),
+    ...keys.toReversed().map(async (key) => other?.claimMessage(newClaim(key))),
+  ])
+  // Each has inserted what it asks for first, and waits half-way.
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`
+  await until(async () => (await database.query(waiting, [nameOf(made.url)])).length === 2)
+  await holder.query(`DELETE FROM idempotency_keys WHERE key = 'm'`)
+  await holder.query('COMMIT')
+  expect((await claiming).filter((result) => result?.kind === 'claimed')).toHaveLength(3)
+  for (const replica of pair) await replica.close()
+  await holder.end()
+  const { commits, rollbacks } = await transactionsOf(made.url, 3)
+  expect([commits >= 3, rollbacks]).toEqual([true, 0]) // nobody waited in vain
   await made.drop()
 })
 

@@ -1,5 +1,6 @@
 /** Taking what is due (dispatcher.ts, X1, X2; due-work.ts, W1; behaviour.md, F1, F9). */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { Deps } from '../../src/deps.ts'
 import { StoreUnavailable } from '../../src/store/database-errors.ts'
 import * as dispatcher from '../../src/workers/dispatcher.ts'
@@ -232,4 +233,18 @@ test('what was decided meanwhile is not called: a taken message that was cancele
   expect(gateway.provider.calls).toEqual([])
   expect(told(await gateway.get(`/v1/messages/${id}`))).toBe('200 canceled')
   expect(gateway.deps.slots.inUse('fake')).toBe(0)
+})
+
+test('W1 a row that someone else holds at this moment is passed over, and holds nobody up', async () => {
+  const ids = [await queued(), await queued(), await queued()]
+  const other = new pg.Client({ connectionString: database.url })
+  await other.connect()
+  onTestFinished(async () => other.end())
+  await other.query('BEGIN')
+  await other.query('SELECT 1 FROM due_work WHERE message_id = $1 FOR UPDATE', [uuidOf(ids[0] ?? '')])
+  await dispatch(gateway, 2)
+  expect(gateway.provider.calls.map(({ messageId }) => messageId).toSorted()).toEqual(ids.slice(1).toSorted())
+  await other.query('ROLLBACK')
+  await dispatch(gateway)
+  expect(gateway.provider.calls).toHaveLength(3)
 })

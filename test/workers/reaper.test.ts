@@ -1,5 +1,6 @@
 /** Retention (reaper.ts; erase-results.ts, R1, R2; behaviour.md, I1). */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import * as reaper from '../../src/workers/reaper.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, lost, notSent, rejected, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
@@ -152,6 +153,21 @@ test('R2 batches are bounded, and a pass goes on until nothing old is left', asy
   expect(await reaper.runOnce({ ...gateway.deps, store: { ...store, eraseResults } }, retentionMs)).toBe(4_501)
   expect(batches.length).toBeGreaterThanOrEqual(3)
   expect(await reap()).toBe(0)
+})
+
+test('R2 a result that someone else holds at this moment is left for the next pass, and holds nobody up', async () => {
+  await database.query('DELETE FROM messages')
+  const ids: string[] = []
+  for (let i = 0; i < 3; i++) ids.push(messageIn(await gateway.send(sms(), { key: `held-${i}` })).id)
+  await passed(31)
+  const other = new pg.Client({ connectionString: database.url })
+  await other.connect()
+  onTestFinished(async () => other.end())
+  await other.query('BEGIN')
+  await other.query('SELECT 1 FROM messages WHERE id = $1 FOR UPDATE', [uuidOf(ids[0] ?? '')])
+  expect(await reap()).toBe(2)
+  await other.query('ROLLBACK')
+  expect(await reap()).toBe(1)
 })
 
 test('I1 repeats that read while two reapers erase get a replay or 409, never a second call', async () => {
