@@ -80,6 +80,7 @@ async function toolDeps(store: Store): Promise<Deps> {
     leaseMarginMs: 0,
     acceptsClaims: () => false,
     nudgeDispatcher: () => {},
+    nudgeReconciler: () => {},
   }
 }
 

@@ -41,4 +41,6 @@ export interface Deps {
   readonly acceptsClaims: () => boolean
   /** Tells the dispatcher of this process, if it has one, that something is due now. */
   readonly nudgeDispatcher: () => void
+  /** Tells the reconciler of this process, if it has one, when a step will be due. */
+  readonly nudgeReconciler: (at: Date) => void
 }

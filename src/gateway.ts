@@ -73,6 +73,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   const calls = inFlight()
   const waiters = waitersFor(store, clock, calls)
   let nudge = (): void => {}
+  let nudgeAt: Deps['nudgeReconciler'] = () => {}
   let closed = false
   const deps: Deps = {
     store,
@@ -88,6 +89,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     leaseMarginMs: config.leaseMarginMs,
     acceptsClaims: () => !closed,
     nudgeDispatcher: () => nudge(),
+    nudgeReconciler: (at) => nudgeAt(at),
   }
   let draining = false
   const app = await buildApp({
@@ -108,6 +110,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     retentionDays: config.retentionDays,
   })
   nudge = () => workers.nudgeDispatcher()
+  nudgeAt = (at) => workers.nudgeReconciler(at)
   const url = urlOf(app.fastify.server.address(), config.host)
   log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')
 

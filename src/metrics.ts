@@ -21,6 +21,12 @@ export function createMetrics() {
       labelNames: ['provider', 'outcome'],
       registers,
     }),
+    lookups: new Counter({
+      name: 'sendonce_lookups_total',
+      help: 'Questions to providers about unknown outcomes, by what they told us.',
+      labelNames: ['provider', 'result'],
+      registers,
+    }),
     attemptSeconds: new Histogram({
       name: 'sendonce_attempt_seconds',
       help: 'Duration of calls to providers.',
@@ -42,12 +48,13 @@ export function createMetrics() {
     }),
     unknown: new Gauge({
       name: 'sendonce_unknown',
-      help: 'Messages whose outcome is unknown now, in all of the data base.',
+      help: 'Messages whose outcome is unknown now, in all of the data base, by who settles them: `gateway` (a step is due) or `person`.',
+      labelNames: ['waits_for'],
       registers,
     }),
     unknownOldest: new Gauge({
       name: 'sendonce_unknown_oldest_seconds',
-      help: 'How long ago the oldest of them was claimed; 0 if there is none.',
+      help: 'How long ago the oldest that waits for a person was claimed; 0 if there is none.',
       registers,
     }),
     alarms: new Counter({

@@ -6,7 +6,7 @@ import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
 import { idFromUuid, uuidFromId } from '../core/ids.ts'
 import { environments } from '../core/message-content.ts'
-import { attemptOf, type Message } from '../core/message.ts'
+import { attemptOf, openAttemptIds, statusReason, type Message, type Plan } from '../core/message.ts'
 import { messageView } from '../core/message-view.ts'
 import { timelineView } from '../core/timeline.ts'
 import type { Deps } from '../deps.ts'
@@ -42,12 +42,12 @@ function row(message: Message, now: Date) {
     attempt: attempt === null ? '' : idFromUuid('attempt', attempt.id),
     startedAt: attempt?.startedAt.toISOString() ?? '',
     ageSeconds: Math.round((now.getTime() - message.createdAt.getTime()) / 1000),
-    why:
-      message.state.status === 'unknown'
-        ? (message.state.attempt.evidence.code ?? message.state.attempt.evidence.phase)
-        : '',
+    why: statusReason(message.state) ?? '',
+    next: message.state.status === 'unknown' && message.state.plan !== null ? nextStep(message.state.plan) : 'a person',
   }
 }
+
+const nextStep = ({ step, at }: Plan): string => `${step} ${at.toISOString()}`
 
 async function list(deps: Deps, args: string[], write: Write): Promise<void> {
   const options = { account: text, environment: text, provider: text, 'older-than': text, limit: text, json: flag }
@@ -131,28 +131,34 @@ async function resolve(deps: Deps, args: string[], write: Write): Promise<void> 
   const message = await find(deps, positionals[0])
   const attempt = attemptOf(message.state)
   if (attempt === null) throw new Error(`the message is ${message.state.status}: no attempt of it could be unknown`)
-  const verdict: Verdict = {
-    attempt: idFromUuid('attempt', attempt.id),
+  const verdictOn = (attemptId: string): Verdict => ({
+    attempt: idFromUuid('attempt', attemptId),
     outcome,
     resend,
     evidence,
     providerMessageId: values['provider-message-id'] ?? null,
-  }
+  })
+  // One verdict settles them all: under one key of the provider's, what one call did is what all of them did.
+  const open = openAttemptIds(message)
+  const attempts = outcome === 'sent' || open.length === 0 ? [open.at(-1) ?? attempt.id] : open
   if (values['dry-run']) {
-    const would = { message: idFromUuid('message', message.id), status: message.state.status, verdict }
+    const verdicts = attempts.map(verdictOn)
+    const would = { message: idFromUuid('message', message.id), status: message.state.status, verdicts }
     return write(
       values.json
         ? `${JSON.stringify(would)}\n`
         : `would settle ${would.message}, now ${would.status}, as ${outcome}${resend ? ', and have it sent again' : ''}\n`,
     )
   }
-  const settled = await resolveMessage(
-    deps,
-    message,
-    idFromUuid('message', message.id),
-    verdict,
-    `cli:${userInfo().username}`,
-  ).catch(plainly)
+  let settled = message
+  for (const id of attempts)
+    settled = await resolveMessage(
+      deps,
+      message,
+      idFromUuid('message', message.id),
+      verdictOn(id),
+      `cli:${userInfo().username}`,
+    ).catch(plainly)
   write(
     values.json
       ? `${JSON.stringify(messageView(settled))}\n`

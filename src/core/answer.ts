@@ -6,7 +6,7 @@
  * A2. `in-progress` is the only answer of this table to a repeat that is not marked as replayed.
  */
 import { idFromUuid } from './ids.ts'
-import { isFinal, sentOf, type Message, type ShownMessage, type StoredAnswer } from './message.ts'
+import { isFinal, sentOf, type Message, type ShownMessage, type State, type StoredAnswer } from './message.ts'
 import { messageReference, messageView } from './message-view.ts'
 import { problemBody, type ProblemType } from './problems.ts'
 
@@ -36,8 +36,10 @@ export function answerFor(message: Message, asker: Asker, now: Date): Answer {
     case 'canceled':
       if (message.answer === null) throw new Error(`message ${message.id} is ${state.status} without its answer`)
       return { ...message.answer, retryAfterS: null, replayed }
-    case 'unknown':
-      return { ...problemAnswer(message, 'outcome-unknown', null), retryAfterS: null, replayed }
+    case 'unknown': {
+      const retryAfterS = state.plan === null ? null : secondsUntil(state.plan.at, now)
+      return { ...problemAnswer(message, 'outcome-unknown', whatFollows(state)), retryAfterS, replayed }
+    }
     case 'sending':
       return asker.claimed || asker.async
         ? { ...accepted(message), retryAfterS: 1, replayed }
@@ -64,6 +66,13 @@ export function finalAnswer(message: Message): StoredAnswer {
   return problemAnswer(message, 'message-rejected', whyRejected(message))
 }
 
+function whatFollows({ plan }: Extract<State, { status: 'unknown' }>): string {
+  if (plan === null) return 'Nothing is sent again by itself.'
+  return plan.step === 'replay'
+    ? 'The gateway repeats the call under the same key of the provider, which does not send twice for it.'
+    : 'The gateway asks the provider whether it has the message.'
+}
+
 function whyRejected({ state }: Message): string {
   if (state.status !== 'failed') return ''
   if (state.reason === 'resolved_not_sent') return 'A person settled that it was not sent.'
@@ -83,9 +92,11 @@ function accepted(message: Message): StoredAnswer {
 }
 
 function problemAnswer(message: Message, type: ProblemType, detail: string | null): StoredAnswer {
+  const { state } = message
   const body = problemBody(type, messagePath(message), detail, {
-    sent: sentOf(message.state.status),
+    sent: sentOf(state.status),
     message: messageReference(message),
+    ...(state.status === 'unknown' && state.plan !== null ? { retryable: true } : {}),
   })
   return { status: body.status, contentType: problemType, location: null, body: JSON.stringify(body) }
 }

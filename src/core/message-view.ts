@@ -3,7 +3,7 @@
  */
 import { idFromUuid } from './ids.ts'
 import { keySource } from './idempotency.ts'
-import { statusReason, type ShownMessage, type Resolution } from './message.ts'
+import { openAttemptIds, statusReason, type ShownMessage, type Resolution, type State } from './message.ts'
 
 export function messageView(message: ShownMessage) {
   const { state, request } = message
@@ -33,7 +33,9 @@ export function messageView(message: ShownMessage) {
     updatedAt: message.updatedAt.toISOString(),
     sentAt: state.status === 'sent' ? state.sentAt.toISOString() : null,
     delivery: null,
-    resolution: state.status === 'sent' || state.status === 'failed' ? resolutionView(state.resolution) : null,
+    resolution: resolutionView(message.resolution),
+    plan: state.status === 'unknown' ? planView(state) : null,
+    openAttempts: openAttemptIds(message).map((id) => idFromUuid('attempt', id)),
     metadata: message.metadata,
   }
 }
@@ -52,6 +54,18 @@ export function resolutionView(resolution: Resolution | null) {
     outcome,
     apiKey: apiKey ?? null,
     evidence: evidence ?? null,
+  }
+}
+
+/** What the gateway does next about an unknown outcome, by itself; null: it waits for evidence, or a person. */
+function planView({ plan, attempt }: Extract<State, { status: 'unknown' }>) {
+  if (plan === null) return null
+  return {
+    step: plan.step,
+    at: plan.at.toISOString(),
+    givesUpAt: plan.givesUpAt.toISOString(),
+    steps: plan.steps,
+    lastEvidence: attempt.evidence.detail,
   }
 }
 

@@ -17,7 +17,11 @@ export interface Attempt {
   /** Counts from 1. */
   readonly number: number
   readonly provider: string
+  /** What the provider was then: a digest of adapter, origin and account. Empty where it was not recorded. */
+  readonly identity: string
   readonly startedAt: Date
+  /** By the data base's clock, to within the moment that its statement took. */
+  readonly leaseUntil: Date
 }
 
 export interface EndedAttempt extends Attempt {
@@ -26,7 +30,27 @@ export interface EndedAttempt extends Attempt {
   readonly evidence: Evidence
 }
 
-export const resolutionSources = ['late_answer', 'operator'] as const
+/** An earlier attempt whose outcome is unknown and that nothing has settled since. */
+export interface OpenAttempt {
+  readonly id: string
+  readonly number: number
+  readonly startedAt: Date
+  readonly leaseUntil: Date
+  /** Whoever made the call said how it ended. */
+  readonly endSeen: boolean
+}
+
+/** The next automatic step about a message that is unknown. */
+export interface Plan {
+  /** `replay`: the same request under the same key. `look`: ask the provider by our reference. */
+  readonly step: 'replay' | 'look'
+  readonly at: Date
+  readonly givesUpAt: Date
+  /** Steps taken so far. */
+  readonly steps: number
+}
+
+export const resolutionSources = ['provider_replay', 'lookup', 'late_answer', 'operator'] as const
 
 /** How an `unknown` ended. */
 export interface Resolution {
@@ -46,20 +70,15 @@ export type State =
   | { readonly status: 'scheduled'; readonly sendAt: Date }
   | { readonly status: 'queued'; readonly last: EndedAttempt | null; readonly dueAt: Date }
   | { readonly status: 'sending'; readonly attempt: Attempt }
-  | { readonly status: 'unknown'; readonly attempt: EndedAttempt }
+  /** With earlier attempts open, the attempt itself may be known not to have been accepted. No plan: a person's. */
+  | { readonly status: 'unknown'; readonly attempt: EndedAttempt; readonly plan: Plan | null }
   | {
       readonly status: 'sent'
       readonly attempt: EndedAttempt
       readonly providerMessageId: string | null
       readonly sentAt: Date
-      readonly resolution: Resolution | null
     }
-  | {
-      readonly status: 'failed'
-      readonly reason: FailedReason
-      readonly last: EndedAttempt | null
-      readonly resolution: Resolution | null
-    }
+  | { readonly status: 'failed'; readonly reason: FailedReason; readonly last: EndedAttempt | null }
   | { readonly status: 'canceled'; readonly last: EndedAttempt | null }
 
 /** The HTTP answer that was stored when the message first became final: these bytes are every later repeat's. */
@@ -92,14 +111,21 @@ export interface ShownMessage {
   readonly version: number
   /** Attempts begun so far. */
   readonly attempts: number
-  /** The fold of the attempts before the one in `state`; null if there was none. */
-  readonly earlierVerdict: OutcomeKind | null
+  /** Attempts before the one in `state` that may have been accepted, oldest first. */
+  readonly open: readonly OpenAttempt[]
+  /** How the last unknown attempt was settled; null if none was. */
+  readonly resolution: Resolution | null
   readonly state: State
 }
 
 export interface Message extends ShownMessage {
   /** Present once the message is final. */
   readonly answer: StoredAnswer | null
+  /**
+   * The request as a provider that takes keys got it, kept while it may have to be sent again byte for byte. The
+   * provider's own format; null for all others.
+   */
+  readonly rendered: string | null
 }
 
 export const isFinal = (status: Status): boolean => status === 'sent' || status === 'failed' || status === 'canceled'
@@ -124,6 +150,12 @@ export function attemptOf(state: State): Attempt | EndedAttempt | null {
 export function endedAttemptOf(state: State): EndedAttempt | null {
   const attempt = attemptOf(state)
   return attempt !== null && 'endedAt' in attempt ? attempt : null
+}
+
+/** The attempts that may have been accepted: the earlier ones, and the one in `state` if it is unknown itself. */
+export function openAttemptIds({ open, state }: ShownMessage): readonly string[] {
+  const ids = open.map(({ id }) => id)
+  return state.status === 'unknown' && state.attempt.outcome === 'unknown' ? [...ids, state.attempt.id] : ids
 }
 
 /** Why the message is where it is, in a word; null where the status says it all. */

@@ -25,6 +25,8 @@ export interface Evidence {
   readonly detail: string
   /** The code stands in no table of the adapter. */
   readonly unrecognised?: true
+  /** Nobody saw how the call ended: whoever made it is gone, or asleep. */
+  readonly endUnseen?: true
 }
 
 export type Outcome =
@@ -36,7 +38,29 @@ export type Outcome =
       readonly retryAfterMs: number | null
       readonly evidence: Evidence
     }
-  | { readonly kind: 'unknown'; readonly evidence: Evidence }
+  | {
+      readonly kind: 'unknown'
+      readonly evidence: Evidence
+      /** The provider asked for a pause before it is asked again. */
+      readonly retryAfterMs?: number | null
+      /** Asking again under the same key would tell nothing new. */
+      readonly isReplayPointless?: true
+      /** The provider has another request under our key: that is never so if nothing is wrong. */
+      readonly isKeyConflict?: true
+    }
+
+/** What a look-up by our reference told. */
+export type LookResult =
+  /** One message, or several: it was sent twice already. */
+  | {
+      readonly kind: 'found'
+      readonly count: number
+      readonly providerMessageId: string | null
+      readonly evidence: Evidence
+    }
+  | { readonly kind: 'absent'; readonly evidence: Evidence }
+  /** It told nothing. */
+  | { readonly kind: 'failed'; readonly retryAfterMs: number | null; readonly evidence: Evidence }
 
 export const outcomeKinds = ['accepted', 'rejected', 'not_sent', 'unknown'] as const
 export type OutcomeKind = (typeof outcomeKinds)[number]

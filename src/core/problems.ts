@@ -200,7 +200,7 @@ export const problems = {
     title: 'It is not known whether the message was sent',
     retryable: false,
     advice:
-      'The provider may have it, so it is not sent again. Do not send it under a new key: ask GET /v1/messages/{id}, or let a person settle it with POST /v1/messages/{id}/resolve.',
+      'The provider may have it. Do not send it under a new key: ask GET /v1/messages/{id}, or let a person settle it with POST /v1/messages/{id}/resolve.',
   },
 } as const satisfies Record<string, ProblemKind>
 
@@ -213,6 +213,8 @@ export interface ProblemExtras {
   readonly message?: unknown
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[]
   readonly decision?: unknown
+  /** Where it differs from what the catalogue says of the type. */
+  readonly retryable?: boolean
 }
 
 export interface ProblemBody extends ProblemExtras {

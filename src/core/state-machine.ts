@@ -1,96 +1,35 @@
 /**
  * THE state machine. Owns what a message's status can become and why; every change of a message goes through `decide`.
- * It stores nothing, calls nobody and knows no clock: events carry the time, effects are data for the shell.
+ * It stores nothing, calls nobody and knows no clock: events carry the time, effects are data for the shell. What
+ * becomes of an `unknown` one is in settle-unknown.ts; both are only ever entered through `decide`.
  *
  * M1. `sending` is entered only with an attempt, and left only by that attempt's outcome or the lapse of its lease.
  * M2. A lapsed lease makes `unknown`, never another attempt.
- * M3. From `unknown` a blind provider's message goes on only by evidence about that very attempt (its own late answer)
- *     or by a person, who may have it sent again: that verdict is the warrant, and it warrants one attempt.
+ * M3. From `unknown` another attempt begins only by a warrant (recovery.ts): the provider's own deduplication, an absence
+ *     that is proven, or a person's verdict; each warrants one attempt, and none after notAfter.
  * M4. `sent` is final. `failed` and `canceled` give way to an acceptance learnt later, and to nothing else.
  * M5. `canceled` is entered only while every attempt so far was `not_sent`.
+ * M6. While one attempt is open nothing but acceptance is believed of the message, whatever its other attempts say.
  */
 import { finalAnswer } from './answer.ts'
 import {
-  attemptOf,
-  endedAttemptOf,
-  isFinal,
-  type Attempt,
-  type EndedAttempt,
-  type Message,
-  type Resolution,
-  type State,
-} from './message.ts'
-import { fold, type Evidence, type Outcome } from './outcome.ts'
-import { retryDelayMs } from './schedule.ts'
-
-export type Event =
-  | { readonly type: 'begin'; readonly attempt: Attempt }
-  | {
-      readonly type: 'outcome'
-      readonly attempt: Attempt
-      readonly outcome: Outcome
-      readonly at: Date
-      readonly random: number
-    }
-  | { readonly type: 'lease_lapsed'; readonly attemptId: string; readonly at: Date }
-  | { readonly type: 'expire'; readonly at: Date }
-  | { readonly type: 'cancel'; readonly apiKey: string; readonly at: Date }
-  | {
-      readonly type: 'settle'
-      readonly attemptId: string
-      readonly outcome: 'sent' | 'not_sent'
-      /** Of one that was not sent: the warrant for one more attempt. */
-      readonly resend: boolean
-      readonly providerMessageId: string | null
-      readonly evidence: string
-      readonly apiKey: string
-      readonly at: Date
-    }
-
-/** What the shell does in the same commit as the change (or, for `alarm`, after it). Without `dispatch_at` no dispatch is due. */
-export type Effect =
-  | { readonly type: 'dispatch_at'; readonly at: Date }
-  | { readonly type: 'record'; readonly entry: TimelineEntry }
-  | { readonly type: 'alarm'; readonly name: 'verdict_corrected' | 'accepted_twice' | 'provider_credentials' }
-
-export const timelineTypes = [
-  'claimed',
-  'attempt_started',
-  'attempt_ended',
-  'late_outcome',
-  'lease_lapsed',
-  'expired',
-  'canceled',
-  'resolved',
-] as const
-
-/** One line of a message's time line. `data` holds no recipient, text or secret. */
-export interface TimelineEntry {
-  readonly type: (typeof timelineTypes)[number]
-  readonly at: Date
-  readonly attemptId: string | null
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-export type Decision =
-  | { readonly kind: 'transition'; readonly next: State; readonly effects: readonly Effect[] }
-  /** Nothing changes: late or repeated news. What it told is still worth a line in the time line, or not. */
-  | { readonly kind: 'ignored'; readonly because: string; readonly effects: readonly Effect[] }
-  /** A bug of ours, never weather. */
-  | { readonly kind: 'illegal'; readonly because: string }
-
-const transition = (next: State, ...effects: Effect[]): Decision => ({ kind: 'transition', next, effects })
-const ignored = (because: string, ...effects: Effect[]): Decision => ({ kind: 'ignored', because, effects })
-const illegal = (message: Message, event: Event): Decision => ({
-  kind: 'illegal',
-  because: `${event.type} cannot happen to a message that is ${message.state.status}`,
-})
-const record = (
-  type: TimelineEntry['type'],
-  at: Date,
-  attemptId: string | null = null,
-  data: TimelineEntry['data'] = {},
-): Effect => ({ type: 'record', entry: { type, at, attemptId, data } })
+  alarm,
+  displaced,
+  endedEntry,
+  ignored,
+  record,
+  transition,
+  type Changes,
+  type Decision,
+  type Effect,
+  type Event,
+  type On,
+} from './events.ts'
+import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
+import { fold, type Evidence } from './outcome.ts'
+import { keyWarrantHolds, openAttempt, planFor } from './recovery.ts'
+import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
+import { looked, replan, settle, withoutOpen } from './settle-unknown.ts'
 
 export function decide(message: Message, event: Event): Decision {
   switch (event.type) {
@@ -100,6 +39,10 @@ export function decide(message: Message, event: Event): Decision {
       return outcome(message, event)
     case 'lease_lapsed':
       return leaseLapsed(message, event)
+    case 'looked':
+      return looked(message, event)
+    case 'replan':
+      return replan(message, event)
     case 'expire':
       return expire(message, event)
     case 'cancel':
@@ -109,30 +52,32 @@ export function decide(message: Message, event: Event): Decision {
   }
 }
 
-type On<T extends Event['type']> = Extract<Event, { type: T }>
-
-function begin(message: Message, event: On<'begin'>): Decision {
+function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Decision {
   const { state } = message
   switch (state.status) {
     case 'scheduled':
-      return transition({ status: 'sending', attempt: event.attempt })
-    case 'queued': {
-      // The row holds one attempt; the one before it moves to the time line in the same commit.
-      const moved = state.last === null ? [] : [endedEntry(state.last)]
-      return transition({ status: 'sending', attempt: event.attempt }, ...moved)
+      return transition({ status: 'sending', attempt }, { rendered })
+    case 'queued':
+      return transition(
+        { status: 'sending', attempt },
+        { rendered },
+        ...(state.last === null ? [] : [endedEntry(state.last)]),
+      )
+    case 'unknown': {
+      const before = state.attempt
+      if (state.plan?.step !== 'replay') return ignored('no replay is planned')
+      if (!keyWarrantHolds({ ...message, attempt: before }, means, attempt.startedAt))
+        return ignored('no warrant: its window is over, or the provider is another one')
+      const open = before.outcome === 'unknown' ? [...message.open, openAttempt(before)] : message.open
+      const warrant = record('warranted', attempt.startedAt, attempt.id, { warrant: 'key', for: open.length })
+      return transition({ status: 'sending', attempt }, { open }, endedEntry(before), warrant)
     }
     case 'sending':
-    case 'unknown':
     case 'sent':
     case 'failed':
     case 'canceled':
       return ignored(`it is ${state.status} already`)
   }
-}
-
-function endedEntry(attempt: EndedAttempt): Effect {
-  const { id, number, provider, startedAt, endedAt, evidence } = attempt
-  return record('attempt_ended', endedAt, id, { number, provider, startedAt, outcome: attempt.outcome, ...evidence })
 }
 
 function outcome(message: Message, event: On<'outcome'>): Decision {
@@ -157,10 +102,17 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
     case 'canceled':
       return lateOutcome(message, event, ended, late)
     case 'sent':
-      return ended.outcome === 'accepted' && attempt.id !== state.attempt.id
-        ? ignored('it was accepted by another attempt: sent twice', late, { type: 'alarm', name: 'accepted_twice' })
+      return ended.outcome === 'accepted' && attempt.id !== state.attempt.id && !isOneByKey(state.attempt, event)
+        ? ignored('it was accepted by another attempt: sent twice', late, alarm('accepted_twice'))
         : ignored('it is sent already', late)
   }
+}
+
+/** Under one key of the provider's, and in its window, two acceptances are one. */
+function isOneByKey(known: EndedAttempt, { attempt, means }: On<'outcome'>): boolean {
+  if (means === null || means.deduplication === null || known.identity !== attempt.identity) return false
+  const { lifetimeMs, marginMs } = means.deduplication
+  return Math.abs(known.startedAt.getTime() - attempt.startedAt.getTime()) < lifetimeMs - marginMs
 }
 
 const isSameNews = (a: EndedAttempt, b: EndedAttempt): boolean =>
@@ -172,68 +124,82 @@ const withEffects = (decision: Decision, ...more: Effect[]): Decision =>
 /** The current attempt told its outcome: what all attempts together say now decides. */
 function followOutcome(
   message: Message,
-  { outcome: told, at, random }: On<'outcome'>,
+  event: On<'outcome'>,
   ended: EndedAttempt,
-  by: 'late_answer' | null = null,
+  late: 'late_answer' | null = null,
 ): Decision {
-  const resolution = (result: Resolution['outcome']): Resolution | null =>
-    by === null ? null : { by, at, attemptId: ended.id, outcome: result }
-  switch (fold(message.earlierVerdict, told.kind)) {
+  const { outcome: told, at } = event
+  const by = late ?? (message.open.length > 0 ? 'provider_replay' : null)
+  const resolution = (result: Resolution['outcome']): Changes =>
+    by === null ? {} : { resolution: { by, at, attemptId: ended.id, outcome: result } }
+  switch (fold(message.open.length > 0 ? 'unknown' : null, told.kind)) {
     case 'accepted': {
       const providerMessageId = told.kind === 'accepted' ? told.providerMessageId : null
-      return transition({
-        status: 'sent',
-        attempt: ended,
-        providerMessageId,
-        sentAt: at,
-        resolution: resolution('sent'),
-      })
+      return transition({ status: 'sent', attempt: ended, providerMessageId, sentAt: at }, resolution('sent'))
     }
     case 'unknown':
-      return transition({ status: 'unknown', attempt: ended })
+      return stillUnknown(message, event, ended)
     case 'rejected':
-      return transition({
-        status: 'failed',
-        reason: 'provider_refused',
-        last: ended,
-        resolution: resolution('not_sent'),
-      })
-    case 'not_sent': {
-      const reason = told.kind === 'not_sent' ? told.reason : 'not_begun'
-      const retryAfterMs = told.kind === 'not_sent' ? told.retryAfterMs : null
-      const retryAt = new Date(at.getTime() + retryDelayMs(ended.number, reason, retryAfterMs, random))
-      const dueAt = retryAt < message.notAfter ? retryAt : message.notAfter
-      const alarm: Effect[] = reason === 'credentials' ? [{ type: 'alarm', name: 'provider_credentials' }] : []
-      return transition({ status: 'queued', last: ended, dueAt }, { type: 'dispatch_at', at: dueAt }, ...alarm)
-    }
+      return transition({ status: 'failed', reason: 'provider_refused', last: ended }, resolution('not_sent'))
+    case 'not_sent':
+      return tryAgain(message, event, ended, resolution('not_sent'))
   }
 }
 
-/** News of an attempt that is not current, or of a message that was settled without it: only acceptance changes anything. */
+/** A call that was not accepted, for certain: made again later, until notAfter. */
+function tryAgain(
+  message: Message,
+  { outcome: told, at, random }: On<'outcome'>,
+  ended: EndedAttempt,
+  changes: Changes,
+): Decision {
+  const reason = told.kind === 'not_sent' ? told.reason : 'not_begun'
+  const retryAfterMs = told.kind === 'not_sent' ? told.retryAfterMs : null
+  const retryAt = new Date(at.getTime() + retryDelayMs(ended.number, reason, retryAfterMs, random))
+  const dueAt = retryAt < message.notAfter ? retryAt : message.notAfter
+  const alarms = reason === 'credentials' ? [alarm('provider_credentials')] : []
+  return transition({ status: 'queued', last: ended, dueAt }, changes, { type: 'dispatch_at', at: dueAt }, ...alarms)
+}
+
+/** Something may have been accepted; a replay that was refused speaks for itself alone. */
+function stillUnknown(
+  message: Message,
+  { outcome: told, means, at, random }: On<'outcome'>,
+  ended: EndedAttempt,
+): Decision {
+  const isCredentials = told.kind === 'not_sent' && told.reason === 'credentials'
+  const plan = planFor({ ...message, attempt: ended }, means, {
+    now: at,
+    random,
+    steps: message.open.length,
+    pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
+    isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
+  })
+  const alarms = [
+    ...(isCredentials ? [alarm('provider_credentials')] : []),
+    ...(told.kind === 'unknown' && told.isKeyConflict === true ? [alarm('provider_key_conflict')] : []),
+  ]
+  return transition({ status: 'unknown', attempt: ended, plan }, {}, ...alarms)
+}
+
+/** News of an attempt that is not current, or of a message that was settled without it. */
 function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt, late: Effect): Decision {
-  if (event.outcome.kind !== 'accepted') return ignored('it speaks for an attempt that is settled', late)
-  const { at } = event
-  const next: State = {
-    status: 'sent',
-    attempt: ended,
-    providerMessageId: event.outcome.providerMessageId,
-    sentAt: at,
-    resolution: { by: 'late_answer', at, attemptId: ended.id, outcome: 'sent' },
+  const { outcome: told, at } = event
+  const wasOpen = message.open.some(({ id }) => id === ended.id)
+  if (told.kind === 'accepted') {
+    const { providerMessageId } = told
+    const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'sent' }
+    // The row holds one attempt: the one that it held moves to the time line. What was said of this one may be wrong.
+    const alarms = wasOpen ? [] : [alarm('verdict_corrected')]
+    const next: State = { status: 'sent', attempt: ended, providerMessageId, sentAt: at }
+    return transition(next, { resolution }, ...displaced(message.state, ended.id), late, ...alarms)
   }
-  // The row holds one attempt: the one that it held moves to the time line. What was said of this one was wrong.
-  return transition(next, ...displaced(message.state, ended.id), late, { type: 'alarm', name: 'verdict_corrected' })
+  if (!wasOpen || told.kind === 'unknown') return ignored('it changes nothing that is known of the message', late)
+  const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'not_sent' }
+  return withEffects(withoutOpen(message, ended.id, resolution), late)
 }
 
-function displaced(state: State, byId: string): Effect[] {
-  const attempt = attemptOf(state)
-  if (attempt === null) return []
-  if ('endedAt' in attempt) return [endedEntry(attempt)]
-  if (attempt.id === byId) return []
-  const { number, provider, startedAt } = attempt
-  return [record('attempt_started', startedAt, attempt.id, { number, provider })]
-}
-
-function leaseLapsed(message: Message, { at, attemptId }: On<'lease_lapsed'>): Decision {
+function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lease_lapsed'>): Decision {
   const { state } = message
   switch (state.status) {
     case 'sending': {
@@ -242,9 +208,11 @@ function leaseLapsed(message: Message, { at, attemptId }: On<'lease_lapsed'>): D
         phase: 'begun',
         code: 'lease lapsed',
         detail: 'Whoever made the call did not say how it ended; it may have begun.',
+        endUnseen: true,
       }
       const ended: EndedAttempt = { ...state.attempt, endedAt: at, outcome: 'unknown', evidence }
-      return transition({ status: 'unknown', attempt: ended }, record('lease_lapsed', at, ended.id))
+      const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps: message.open.length })
+      return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))
     }
     case 'scheduled':
     case 'queued':
@@ -262,7 +230,8 @@ function expire(message: Message, { at }: On<'expire'>): Decision {
     case 'scheduled':
     case 'queued':
       return transition(
-        { status: 'failed', reason: 'expired', last: state.status === 'queued' ? state.last : null, resolution: null },
+        { status: 'failed', reason: 'expired', last: state.status === 'queued' ? state.last : null },
+        {},
         record('expired', at),
       )
     case 'sending':
@@ -280,7 +249,7 @@ function cancel(message: Message, { at, apiKey }: On<'cancel'>): Decision {
     case 'scheduled':
     case 'queued': {
       const last = state.status === 'queued' ? state.last : null
-      return transition({ status: 'canceled', last }, record('canceled', at, null, { apiKey }))
+      return transition({ status: 'canceled', last }, {}, record('canceled', at, null, { apiKey }))
     }
     case 'canceled':
       return ignored('it is canceled already')
@@ -292,40 +261,11 @@ function cancel(message: Message, { at, apiKey }: On<'cancel'>): Decision {
   }
 }
 
-function settle(message: Message, event: On<'settle'>): Decision {
-  const { state } = message
-  switch (state.status) {
-    case 'unknown':
-      return event.attemptId === state.attempt.id ? settled(message, state.attempt, event) : illegal(message, event)
-    case 'scheduled':
-    case 'queued':
-    case 'sending':
-    case 'sent':
-    case 'failed':
-    case 'canceled':
-      return ignored('it is not unknown')
-  }
-}
-
-function settled(message: Message, attempt: EndedAttempt, event: On<'settle'>): Decision {
-  const { at, apiKey, evidence, attemptId, providerMessageId, outcome: verdict, resend } = event
-  const resolution: Resolution = { by: 'operator', at, attemptId, outcome: verdict, apiKey, evidence }
-  const entry = record('resolved', at, attemptId, { outcome: verdict, resend, apiKey, evidence })
-  if (verdict === 'sent')
-    return transition({ status: 'sent', attempt, providerMessageId, sentAt: at, resolution }, entry)
-  if (!resend) return transition({ status: 'failed', reason: 'resolved_not_sent', last: attempt, resolution }, entry)
-  if (at >= message.notAfter) return ignored('notAfter has passed: nothing is sent again')
-  // The verdict is what is known of that attempt now; what was known of it before stays in the time line.
-  const detail = 'A person settled that it was not sent, and had it sent again.'
-  const settledEvidence: Evidence = { ...attempt.evidence, code: 'operator', detail }
-  const last: EndedAttempt = { ...attempt, endedAt: at, outcome: 'not_sent', evidence: settledEvidence }
-  return transition({ status: 'queued', last, dueAt: at }, { type: 'dispatch_at', at }, endedEntry(attempt), entry)
-}
-
 /** The message after a transition: the next version, with its answer if that makes it final. */
-export function advance(message: Message, next: State, at: Date): Message {
-  const begins = next.status === 'sending'
-  const last = begins ? endedAttemptOf(message.state) : null
+export function advance(message: Message, next: State, changes: Changes, at: Date): Message {
+  const begins = next.status === 'sending' && message.state.status !== 'sending'
+  const isUnsettled = next.status === 'sending' || next.status === 'unknown'
+  const { open = message.open, resolution = message.resolution, rendered = message.rendered } = changes
   const changed: Message = {
     ...message,
     state: next,
@@ -333,7 +273,9 @@ export function advance(message: Message, next: State, at: Date): Message {
     updatedAt: at,
     attempts: begins ? message.attempts + 1 : message.attempts,
     provider: begins ? next.attempt.provider : message.provider,
-    earlierVerdict: last === null ? message.earlierVerdict : fold(message.earlierVerdict, last.outcome),
+    open: isUnsettled ? open : [],
+    resolution,
+    rendered: isUnsettled || next.status === 'queued' ? rendered : null,
   }
   return isFinal(next.status) ? { ...changed, answer: finalAnswer(changed) } : changed
 }

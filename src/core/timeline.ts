@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto'
 import { idFromUuid } from './ids.ts'
 import { attemptOf, endedAttemptOf, type ShownMessage } from './message.ts'
-import type { TimelineEntry } from './state-machine.ts'
+import type { TimelineEntry } from './events.ts'
 
 export type RecordedEntry = TimelineEntry & { readonly id: string }
 

@@ -53,7 +53,14 @@ export const requestExamples: Readonly<Record<string, { summary: string; value: 
 }
 
 const at = new Date('2026-12-01T09:00:00.000Z')
-const attempt = { id: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', number: 1, provider: 'sandbox-blind', startedAt: at }
+const attempt = {
+  id: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b',
+  number: 1,
+  provider: 'sandbox-blind',
+  identity: '',
+  startedAt: at,
+  leaseUntil: at,
+}
 const evidence = { phase: 'answered', httpStatus: 201, detail: 'The provider accepted the message.' } as const
 const ended = { ...attempt, endedAt: at, outcome: 'accepted', evidence } as const
 
@@ -83,14 +90,16 @@ function exampleMessage(state: State): Message {
     traceparent: null,
     version: 2,
     attempts: state.status === 'queued' ? 0 : 1,
-    earlierVerdict: null,
+    open: [],
+    resolution: null,
     state,
     answer: null,
+    rendered: null,
   }
 }
 
 const states = {
-  sent: { status: 'sent', attempt: ended, providerMessageId: 'sbx_1', sentAt: at, resolution: null },
+  sent: { status: 'sent', attempt: ended, providerMessageId: 'sbx_1', sentAt: at },
   queued: { status: 'queued', last: null, dueAt: at },
   canceled: { status: 'canceled', last: null },
   sending: { status: 'sending', attempt },
@@ -101,8 +110,9 @@ const states = {
       outcome: 'unknown',
       evidence: { phase: 'begun', code: 'UND_ERR_SOCKET', detail: 'The request had begun; no answer was read.' },
     },
+    plan: null,
   },
-  failed: { status: 'failed', reason: 'provider_refused', last: { ...ended, outcome: 'rejected' }, resolution: null },
+  failed: { status: 'failed', reason: 'provider_refused', last: { ...ended, outcome: 'rejected' } },
 } as const satisfies Record<string, State>
 
 export const messageExample = (status: 'sent' | 'queued' | 'canceled') => messageView(exampleMessage(states[status]))

@@ -7,7 +7,7 @@ import { keySources } from '../core/idempotency.ts'
 import { channels, environments } from '../core/message-content.ts'
 import { resolutionSources, statuses } from '../core/message.ts'
 import { outcomeKinds } from '../core/outcome.ts'
-import { timelineTypes } from '../core/state-machine.ts'
+import { timelineTypes } from '../core/events.ts'
 import { requestSchemas } from './request-schemas.ts'
 import { line, time, strict, nullable, map } from './schema-parts.ts'
 
@@ -22,6 +22,20 @@ const resolution = Type.Object(
     outcome: Type.Enum(['sent', 'not_sent']),
     apiKey: nullable(Type.String(), { description: 'Id of the API key of whoever settled it.' }),
     evidence: nullable(Type.String(), { description: 'What they saw.' }),
+  },
+  strict,
+)
+
+const plan = Type.Object(
+  {
+    step: Type.Enum(['replay', 'look'], {
+      description:
+        'replay: the same call again, under the same key of the provider. look: ask the provider whether it has it.',
+    }),
+    at: time('When the step is due.'),
+    givesUpAt: time('No such step is taken after it.'),
+    steps: Type.Integer({ description: 'Steps taken so far.' }),
+    lastEvidence: Type.String({ description: 'What is known of the last attempt.' }),
   },
   strict,
 )
@@ -55,7 +69,17 @@ export const message = Type.Object(
     updatedAt: time('The last change.'),
     sentAt: nullable(time('When the provider accepted it.')),
     delivery: Type.Null({ description: 'What receipts say; none are taken in yet.' }),
-    resolution: nullable(resolution, { description: 'How an unknown outcome was settled.' }),
+    resolution: nullable(resolution, {
+      description: 'How an unknown outcome was settled; the last one, if there were several.',
+    }),
+    plan: nullable(plan, {
+      description:
+        'Of an unknown outcome: what the gateway does next by itself. Null: it waits for evidence, or a person.',
+    }),
+    openAttempts: Type.Array(id('att', 'An attempt.'), {
+      description:
+        'Attempts that may have been accepted and that nothing has settled: each can be resolved by a person.',
+    }),
     metadata: map(Type.String()),
   },
   { $id: 'Message', ...strict },
@@ -141,6 +165,43 @@ export const keyState = Type.Object(
 )
 export const voidedKey = Type.Object({ key: Type.String(), sent: Type.Literal('no') }, { $id: 'VoidedKey', ...strict })
 
+const ms = (description: string) => Type.Integer({ description: `${description} In milliseconds.` })
+const capabilities = Type.Object(
+  {
+    recovery: Type.Enum(['keyed', 'lookup', 'lookup-weak', 'blind'], {
+      description:
+        'What may follow a lost answer. keyed: the same call under the same key. lookup: it is asked, and an absence that is proven is followed by another call. lookup-weak: it is asked. blind: nothing.',
+    }),
+    deduplication: nullable(
+      Type.Object(
+        {
+          keyField: Type.String({ description: 'Where our key stands.' }),
+          keyFormat: Type.Enum(['message_id', 'uuid']),
+          lifetimeMs: ms('How long the provider knows a key.'),
+          marginMs: ms('How much earlier it is not relied on any more.'),
+          repeat: Type.Enum(['same_response', 'conflict_is_accepted', 'conflict_is_ambiguous', 'stored_failure']),
+        },
+        strict,
+      ),
+    ),
+    lookup: nullable(
+      Type.Object(
+        {
+          match: Type.Enum(['exact', 'scan']),
+          strength: Type.Enum(['strong', 'weak']),
+          settlingMs: ms('Before that, not to be found proves nothing.'),
+          retentionMs: ms('How long it can be found.'),
+          marginMs: ms('How much earlier that is not relied on any more.'),
+        },
+        strict,
+      ),
+    ),
+    lateEvidence: Type.Enum(['none', 'reference', 'callback_url'], { description: 'What its receipts carry of ours.' }),
+    acceptance: Type.Enum(['status', 'body'], { description: 'What proves acceptance.' }),
+  },
+  strict,
+)
+
 export const provider = Type.Object(
   {
     name: Type.String(),
@@ -150,13 +211,7 @@ export const provider = Type.Object(
     routes: Type.Array(Type.Enum([...channels]), {
       description: 'Channels whose messages go here unless they name another.',
     }),
-    capabilities: Type.Object(
-      {
-        deduplication: Type.Enum(['blind'], { description: 'blind: a lost answer is never followed by another call.' }),
-        acceptance: Type.Enum(['status', 'body'], { description: 'What proves acceptance.' }),
-      },
-      strict,
-    ),
+    capabilities,
     state: Type.Enum(['ready', 'stopped'], { description: 'stopped: it refuses our credentials; its messages wait.' }),
     callsInFlight: Type.Integer(),
     concurrency: Type.Integer(),

@@ -5,7 +5,8 @@
  * Y2. Alarms and metrics follow the commit, never lead it.
  */
 import type { Message } from '../core/message.ts'
-import { advance, decide, type Decision, type Event } from '../core/state-machine.ts'
+import type { Decision, Event } from '../core/events.ts'
+import { advance, decide } from '../core/state-machine.ts'
 import type { Deps } from '../deps.ts'
 
 /** More changes than this between two of our tries are a livelock, not weather. */
@@ -45,14 +46,15 @@ export async function applyEvent(
       return { message, decision }
     }
     const at = event.type === 'begin' ? event.attempt.startedAt : event.at
-    const next = advance(message, decision.next, at)
+    const next = advance(message, decision.next, decision.changes, at)
     const { leaseMs = null } = options
     // What the caller knows holds for what it found; a message that was read again may have waited meanwhile.
     const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message !== found || message.state.status === 'unknown'
     if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
       deps.metrics.transitions.inc({ from: message.state.status, to: next.state.status })
-      if (message.state.status === 'unknown')
-        deps.metrics.settled.inc({ by: event.type === 'settle' ? 'operator' : 'late_answer', to: next.state.status })
+      if (next.resolution !== null && next.resolution !== message.resolution)
+        deps.metrics.settled.inc({ by: next.resolution.by, to: next.state.status })
+      if (next.state.status === 'unknown' && next.state.plan !== null) deps.nudgeReconciler(next.state.plan.at)
       deps.waiters.publish(next)
       follow(deps, next, decision)
       return { message: next, decision }

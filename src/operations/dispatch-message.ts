@@ -2,18 +2,21 @@
  * The call: an attempt that is committed, the provider, the outcome. No transaction is open while it runs.
  *
  * B1. The attempt is committed before the provider is called; the lease is measured from before that commit.
- * B2. The write gate shuts when half the lease has passed, or when notAfter has: then no byte leaves.
+ * B2. The write gate shuts when half the lease has passed, or notAfter, or the window of a repeat: then no byte leaves.
  * B3. What the provider told is not given up: it is written again and again until it is stored, or the process ends.
  */
 import type { Mark } from '../clock.ts'
 import { idFromUuid } from '../core/ids.ts'
 import { attemptOf, type Attempt, type Message } from '../core/message.ts'
+import type { On } from '../core/events.ts'
 import type { Outcome } from '../core/outcome.ts'
+import { mayBeginUntil } from '../core/recovery.ts'
 import type { Deps } from '../deps.ts'
-import type { Provider } from '../providers/provider.ts'
+import type { AttemptContext, Provider } from '../providers/provider.ts'
 import { StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
 import { applyEvent } from './apply-event.ts'
 import type { Release } from './provider-slots.ts'
+import { meansOf } from './recovery-means.ts'
 
 /** A right to act: the attempt is recorded, and until half its lease has passed it may begin. */
 export interface Lease {
@@ -27,7 +30,46 @@ export interface Lease {
 
 export const leaseMsFor = (deps: Deps, provider: Provider): number => provider.callMs + deps.leaseMarginMs
 
-/** Begins an attempt of a message that waits, and makes the call. @returns the message as it is afterwards */
+/** An attempt that is about to begin. */
+export const newAttempt = (
+  deps: Deps,
+  provider: Provider,
+  number: number,
+  startedAt: Date,
+  leaseMs: number,
+): Attempt => ({
+  id: deps.newUuid(),
+  number,
+  provider: provider.name,
+  identity: provider.identity,
+  startedAt,
+  leaseUntil: new Date(startedAt.getTime() + leaseMs),
+})
+
+/**
+ * What a provider that takes keys will get, to be kept with the attempt: the same bytes for every attempt of a message.
+ * Null for all others.
+ */
+export function renderedFor(message: Message, provider: Provider, attempt: Attempt): string | null {
+  if (provider.capabilities.deduplication === null) return null
+  const before = attemptOf(message.state)
+  const isKept = message.rendered !== null && (before === null || before.identity === provider.identity)
+  return isKept ? message.rendered : provider.render(message.request, contextOf(message, attempt))
+}
+
+const contextOf = (message: Message, attempt: Attempt): AttemptContext => ({
+  messageId: idFromUuid('message', message.id),
+  account: message.account,
+  createdAt: message.createdAt,
+  attemptNumber: attempt.number,
+  startedAt: attempt.startedAt,
+  traceparent: message.traceparent,
+})
+
+/**
+ * Begins an attempt of a message that waits, or repeats the call of one that is unknown where a warrant allows it.
+ * @returns the message as it is afterwards
+ */
 export async function dispatchMessage(
   deps: Deps,
   message: Message,
@@ -36,14 +78,10 @@ export async function dispatchMessage(
 ): Promise<Message> {
   const since = deps.clock.mark()
   const ms = leaseMsFor(deps, provider)
-  const attempt: Attempt = {
-    id: deps.newUuid(),
-    number: message.attempts + 1,
-    provider: provider.name,
-    startedAt: later(deps.clock.now(), message.updatedAt),
-  }
+  const attempt = newAttempt(deps, provider, message.attempts + 1, later(deps.clock.now(), message.updatedAt), ms)
+  const rendered = renderedFor(message, provider, attempt)
   try {
-    const begun = await begin(deps, message, attempt, ms)
+    const begun = await begin(deps, message, { type: 'begin', attempt, means: meansOf(provider), rendered }, ms)
     if (attemptOf(begun.state)?.id !== attempt.id) return begun
     return await callProvider(deps, begun, provider, { attempt, since, ms, synchronous: false })
   } finally {
@@ -52,9 +90,9 @@ export async function dispatchMessage(
 }
 
 /** A commit in doubt is read back: if the attempt that stands there is ours, it is ours to make. */
-async function begin(deps: Deps, message: Message, attempt: Attempt, leaseMs: number): Promise<Message> {
+async function begin(deps: Deps, message: Message, event: On<'begin'>, leaseMs: number): Promise<Message> {
   try {
-    return (await applyEvent(deps, message, { type: 'begin', attempt }, { leaseMs })).message
+    return (await applyEvent(deps, message, event, { leaseMs })).message
   } catch (error) {
     if (!(error instanceof StoreUnavailable) || error.effect === 'absent') throw error
     const [present] = await deps.store.findMessages([message.id])
@@ -67,19 +105,9 @@ async function begin(deps: Deps, message: Message, attempt: Attempt, leaseMs: nu
 export async function callProvider(deps: Deps, message: Message, provider: Provider, lease: Lease): Promise<Message> {
   const { attempt } = lease
   const stopTimer = deps.metrics.attemptSeconds.startTimer({ provider: provider.name })
-  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < message.notAfter
-  const call = provider.send(
-    message.request,
-    {
-      messageId: idFromUuid('message', message.id),
-      account: message.account,
-      createdAt: message.createdAt,
-      attemptNumber: attempt.number,
-      startedAt: attempt.startedAt,
-      traceparent: message.traceparent,
-    },
-    gate,
-  )
+  const until = mayBeginUntil(message, meansOf(provider))
+  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < until
+  const call = provider.send(message.request, contextOf(message, attempt), gate, message.rendered)
   const outcome = await deps.inFlight.track(
     message.id,
     call.catch((error: unknown) => afterBug(deps, message, error)),
@@ -87,7 +115,7 @@ export async function callProvider(deps: Deps, message: Message, provider: Provi
   stopTimer()
   deps.metrics.attempts.inc({ provider: provider.name, outcome: outcome.kind })
   noteCredentials(deps, provider, outcome)
-  return deps.inFlight.track(message.id, storeOutcome(deps, message, lease, outcome))
+  return deps.inFlight.track(message.id, storeOutcome(deps, message, provider, lease, outcome))
 }
 
 /** An adapter threw: a bug, after which nobody knows whether a byte left. */
@@ -113,11 +141,18 @@ const later = (a: Date, b: Date): Date => (a > b ? a : b)
 /** About a minute of tries. */
 const maxTriesAfterBug = 16
 
-async function storeOutcome(deps: Deps, message: Message, lease: Lease, outcome: Outcome): Promise<Message> {
+async function storeOutcome(
+  deps: Deps,
+  message: Message,
+  provider: Provider,
+  lease: Lease,
+  outcome: Outcome,
+): Promise<Message> {
   const event = {
     type: 'outcome',
     attempt: lease.attempt,
     outcome,
+    means: meansOf(provider),
     at: later(deps.clock.now(), message.updatedAt),
     random: deps.random(),
   } as const

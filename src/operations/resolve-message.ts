@@ -2,13 +2,14 @@
  * POST /v1/messages/{id}/resolve: a person says what became of an attempt whose outcome is unknown.
  *
  * Q1. One verdict an attempt: the same again is the present state, another is refused and told who decided what, when.
- * Q2. A verdict `not_sent` with `resend` warrants one more attempt, within notAfter; posted again it warrants none.
+ * Q2. Where several attempts are open, each wants its verdict; the last one decides whether it is sent again.
+ * Q3. A verdict `not_sent` with `resend` warrants one more attempt, within notAfter; posted again it warrants none.
  */
 import type { Scope } from '../core/idempotency.ts'
 import { idFromUuid, uuidFromId } from '../core/ids.ts'
-import { attemptOf, sentOf, type Message } from '../core/message.ts'
+import { attemptOf, openAttemptIds, sentOf, type Message } from '../core/message.ts'
 import { messageReference, resolutionView } from '../core/message-view.ts'
-import type { TimelineEntry } from '../core/state-machine.ts'
+import type { TimelineEntry } from '../core/events.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from './apply-event.ts'
 import { getMessage } from './get-message.ts'
@@ -33,7 +34,7 @@ export async function resolveMessage(
 ): Promise<Message> {
   const found = await getMessage(deps, scope, id)
   const attemptId = uuidFromId('attempt', verdict.attempt) ?? ''
-  if (attemptOf(found.state)?.id !== attemptId) return decidedBefore(deps, found, attemptId, verdict)
+  if (!openAttemptIds(found).includes(attemptId)) return decidedBefore(deps, found, attemptId, verdict)
   const { outcome, resend, providerMessageId, evidence } = verdict
   const at = deps.clock.now()
   if (resend && at >= found.notAfter && found.state.status === 'unknown')
@@ -54,26 +55,27 @@ async function decidedBefore(deps: Deps, message: Message, attemptId: string, ve
   const events = await deps.store.findEvents(message.id)
   const decision = events.find((event) => event.type === 'resolved' && event.attemptId === attemptId)
   if (decision !== undefined) {
-    if (decision.data['outcome'] === verdict.outcome && decision.data['resend'] === verdict.resend) return message
+    const { outcome, resend = verdict.resend } = decision.data
+    if (outcome === verdict.outcome && resend === verdict.resend) return message
     throw new Refusal('already-decided', null, { ...about(message), decision: decisionView(decision) })
   }
   if (attemptOf(message.state)?.id !== attemptId)
     throw new Refusal('not-found', 'The message has no such attempt that could be unknown.')
-  // Its own late answer may have settled it meanwhile, as the person says or otherwise.
-  const { state } = message
-  const resolution = state.status === 'sent' || state.status === 'failed' ? state.resolution : null
-  if (resolution === null) throw new Refusal('not-unknown', `The message is ${state.status}.`, about(message))
+  // Its own late answer, a repeat or a look-up may have settled it meanwhile, as the person says or otherwise.
+  const { state, resolution } = message
+  if (resolution === null || state.status === 'sending')
+    throw new Refusal('not-unknown', `The message is ${state.status}.`, about(message))
   if (resolution.outcome === verdict.outcome && !verdict.resend) return message
   throw new Refusal('already-decided', null, { ...about(message), decision: resolutionView(resolution) })
 }
 
 function decisionView({ at, attemptId, data }: TimelineEntry) {
   return {
-    by: 'operator',
+    by: data['by'] ?? 'operator',
     at: at.toISOString(),
     attempt: idFromUuid('attempt', attemptId ?? ''),
     outcome: data['outcome'],
-    apiKey: data['apiKey'],
-    evidence: data['evidence'],
+    apiKey: data['apiKey'] ?? null,
+    evidence: data['evidence'] ?? null,
   }
 }

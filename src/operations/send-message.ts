@@ -15,13 +15,13 @@ import {
   fingerprintText,
 } from '../core/fingerprint.ts'
 import { idFromUuid } from '../core/ids.ts'
-import { attemptOf, sentOf, type Attempt, type Message, type State } from '../core/message.ts'
+import { attemptOf, sentOf, type Message, type State } from '../core/message.ts'
 import { messageReference } from '../core/message-view.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
 import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
 import type { FoundKey } from '../store/read-messages.ts'
-import { callProvider, leaseMsFor, type Lease } from './dispatch-message.ts'
+import { callProvider, leaseMsFor, newAttempt, renderedFor, type Lease } from './dispatch-message.ts'
 import { planNew, type Names, type Plan, type SendRequest } from './plan-message.ts'
 import type { Release } from './provider-slots.ts'
 import { Refusal } from './refusal.ts'
@@ -122,7 +122,7 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   const since = deps.clock.mark()
   const leaseMs = release === null ? null : leaseMsFor(deps, provider)
   const version = fingerprintOf(canonical)
-  const message = newMessage(deps, asked, names[0], canonical, plan, release !== null, fingerprintText(version))
+  const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
   const toClaim = { message, fingerprintVersion: version.version, secondKey: names[1] ?? null, leaseMs }
   let begun = false
   try {
@@ -198,18 +198,18 @@ function newMessage(
   key: string,
   canonical: string,
   { provider, times }: Plan,
-  atOnce: boolean,
+  leaseMs: number | null,
   fingerprint: string,
 ): Message {
   const now = deps.clock.now()
-  const attempt: Attempt = { id: deps.newUuid(), number: 1, provider: provider.name, startedAt: now }
+  const attempt = newAttempt(deps, provider, 1, now, leaseMs ?? 0)
   const state: State =
     times.sendAt !== null
       ? { status: 'scheduled', sendAt: times.sendAt }
-      : atOnce
+      : leaseMs !== null
         ? { status: 'sending', attempt }
         : { status: 'queued', last: null, dueAt: now }
-  return {
+  const message: Message = {
     id: deps.newUuid(),
     account: scope.account,
     environment: scope.environment,
@@ -226,8 +226,11 @@ function newMessage(
     traceparent,
     version: 1,
     attempts: state.status === 'sending' ? 1 : 0,
-    earlierVerdict: null,
+    open: [],
+    resolution: null,
     state,
     answer: null,
+    rendered: null,
   }
+  return state.status === 'sending' ? { ...message, rendered: renderedFor(message, provider, attempt) } : message
 }

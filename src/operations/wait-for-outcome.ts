@@ -2,11 +2,11 @@
  * Waiting for a message to be settled, in whichever process it is worked on. One batched query a process and interval,
  * no connection a waiter; what this process itself changes is told at once.
  *
- * V1. A wait ends when the message is settled or scheduled, when its time is over, or when the process drains and the
- *     call is not its own. It never ends later than its time.
+ * V1. A wait ends when the message is settled or scheduled, or unknown with no step due in time; when its time is over;
+ *     or when the process drains and the call is not its own. It never ends later than its time.
  */
 import type { Clock } from '../clock.ts'
-import type { Message, Status } from '../core/message.ts'
+import type { Message } from '../core/message.ts'
 import type { Store } from '../store/store.ts'
 import type { InFlight } from './in-flight.ts'
 
@@ -23,15 +23,16 @@ export interface Waiters {
   drain(): void
 }
 
-/** Nothing will happen by itself that a caller could wait for. */
-export function isSettled(status: Status): boolean {
-  switch (status) {
+/** Nothing will happen by itself until then that a caller could wait for. */
+export function isSettled({ state }: Message, until: Date): boolean {
+  switch (state.status) {
     case 'sent':
     case 'failed':
     case 'canceled':
     case 'scheduled':
-    case 'unknown': // of a blind provider: no automatic step is due
       return true
+    case 'unknown':
+      return state.plan === null || state.plan.at > until
     case 'queued':
     case 'sending':
       return false
@@ -40,6 +41,8 @@ export function isSettled(status: Status): boolean {
 
 interface Waiter {
   latest: Message
+  /** When its time is over, by the data base's clock. */
+  readonly until: Date
   end: () => void
 }
 
@@ -52,7 +55,7 @@ export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters
     for (const waiter of waiting.get(message.id) ?? []) {
       if (message.version < waiter.latest.version) continue
       waiter.latest = message
-      if (isSettled(message.state.status)) waiter.end()
+      if (isSettled(message, waiter.until)) waiter.end()
     }
   }
 
@@ -88,11 +91,13 @@ export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters
       for (const [id, waiters] of waiting) if (!calls.has(id)) for (const waiter of waiters) waiter.end()
     },
     wait: async (message, ms) => {
-      if (isSettled(message.state.status) || ms <= 0 || (draining && !calls.has(message.id))) return message
+      const until = new Date(clock.now().getTime() + ms)
+      if (ms <= 0 || isSettled(message, until) || (draining && !calls.has(message.id))) return message
       return new Promise((resolve) => {
         const waiters = waiting.get(message.id) ?? new Set()
         const waiter: Waiter = {
           latest: message,
+          until,
           end: () => {
             cancel()
             waiters.delete(waiter)

@@ -1,6 +1,6 @@
 /**
- * The one place that calls providers over HTTP and says what a call proves (engine.md, "Outcome of one attempt").
- * Adapters judge answers that were read; everything short of that is judged here, by phase and not by error code.
+ * The one place that calls providers over HTTP, and says how far a call got: by phase and not by error code. What an
+ * answer that was read means is judge-answer.ts's, with the adapter's own table.
  *
  * H1. `not_begun` is said only if `onRequestStart` never let this call through, and then it never will: it is shut in
  *     the same turn in which we stop waiting. (undici publishes `sendHeaders` and writes right after it, in one turn;
@@ -13,16 +13,8 @@
  */
 import { Socket } from 'node:net'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
-import type { Evidence, Outcome } from '../core/outcome.ts'
-import type {
-  AnswerRules,
-  CallSettings,
-  Capabilities,
-  CodeRule,
-  HttpAnswer,
-  RenderedRequest,
-  WriteGate,
-} from './provider.ts'
+import type { CallResult } from './judge-answer.ts'
+import type { CallSettings, HttpAnswer, RenderedRequest, WriteGate } from './provider.ts'
 
 /** Thrown by a connector that will never make this connection: nothing was sent, and that is for good. */
 export class CallRefused extends Error {
@@ -33,12 +25,6 @@ export class CallRefused extends Error {
     this.code = code
   }
 }
-
-export type CallResult =
-  /** With `refused`, the reason why this call will never be made, in a sentence of ours. */
-  | { readonly phase: 'not_begun'; readonly code: string; readonly refused?: string }
-  | { readonly phase: 'begun'; readonly code: string }
-  | { readonly phase: 'answered'; readonly answer: HttpAnswer; readonly code: string | null }
 
 /** Answers are small; what is longer is cut and judged by its status line. */
 const maxAnswerBytes = 64 * 1024
@@ -164,95 +150,6 @@ function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'error'
   const { code } = error as NodeJS.ErrnoException
   return typeof code === 'string' ? code : error.name
-}
-
-/** What a call proves: the engine's rules, with the provider's own codes for the answers that were read. */
-export function judgeCall(result: CallResult, rules: AnswerRules, acceptance: Capabilities['acceptance']): Outcome {
-  switch (result.phase) {
-    case 'not_begun':
-      if (result.refused !== undefined)
-        return { kind: 'rejected', evidence: { phase: 'not_begun', code: result.code, detail: result.refused } }
-      return {
-        kind: 'not_sent',
-        reason: 'not_begun',
-        retryAfterMs: null,
-        evidence: { phase: 'not_begun', code: result.code, detail: 'No byte of the request left the gateway.' },
-      }
-    case 'begun':
-      return {
-        kind: 'unknown',
-        evidence: { phase: 'begun', code: result.code, detail: 'The request had begun; no answer was read.' },
-      }
-    case 'answered':
-      return judgeAnswer(result.answer, result.code, rules, acceptance)
-  }
-}
-
-/** Answers that may have passed a message on although they are 4xx: never a refusal by the status alone. */
-const ambiguousStatuses: readonly number[] = [408, 409, 425, 429]
-
-function judgeAnswer(
-  answer: HttpAnswer,
-  cutBy: string | null,
-  rules: AnswerRules,
-  acceptance: Capabilities['acceptance'],
-): Outcome {
-  const { status, complete } = answer
-  const body = complete ? parsed(answer.body) : undefined
-  const evidence = (detail: string, more?: Partial<Evidence>): Evidence => ({
-    phase: 'answered',
-    httpStatus: status,
-    ...(cutBy === null ? {} : { code: cutBy }),
-    detail,
-    ...more,
-  })
-  if (rules.isAccepted(status)) {
-    const told = rules.messageIdOf(body)
-    const providerMessageId = told !== null && /^[\x21-\x7e]{1,255}$/.test(told) ? told : null
-    if (providerMessageId !== null)
-      return { kind: 'accepted', providerMessageId, evidence: evidence('The provider accepted the message.') }
-    if (acceptance === 'status')
-      return {
-        kind: 'accepted',
-        providerMessageId: null,
-        evidence: evidence('Accepted by its status line; no id was read from the body.'),
-      }
-    return { kind: 'unknown', evidence: evidence('A success without its documented body proves nothing.') }
-  }
-  const code = rules.errorCodeOf(body, status)
-  if (code === null)
-    return { kind: 'unknown', evidence: evidence("Not the provider's own error body: it may come from in between.") }
-  const listed = Object.hasOwn(rules.codes, code) ? rules.codes[code] : undefined
-  const rule = listed?.statuses.includes(status) === true ? listed : undefined
-  const told = evidence(rule?.wording ?? 'A code that the adapter does not know under this status.', {
-    code: /^[\w.:-]{1,64}$/.test(code) ? code : 'unreadable',
-    ...(rule === undefined ? { unrecognised: true } : {}),
-  })
-  const means = rule?.means ?? unlisted(status, listed)
-  switch (means) {
-    case 'rejected':
-    case 'unknown':
-      return { kind: means, evidence: told }
-    case 'refused_for_now':
-    case 'credentials':
-      return { kind: 'not_sent', reason: means, retryAfterMs: answer.retryAfterMs, evidence: told }
-  }
-}
-
-/** A code that is listed, but under other statuses, is no plain refusal unless that is what it is listed as. */
-function unlisted(status: number, listed: CodeRule | undefined): CodeRule['means'] {
-  if (status === 401) return 'credentials'
-  return isPlainRefusal(status) && (listed === undefined || listed.means === 'rejected') ? 'rejected' : 'unknown'
-}
-
-const isPlainRefusal = (status: number): boolean => status >= 400 && status < 500 && !ambiguousStatuses.includes(status)
-
-function parsed(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined // not JSON: then it is not the provider's documented body
-  }
 }
 
 /**

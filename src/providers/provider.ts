@@ -9,16 +9,9 @@
  */
 import type { TObject } from 'typebox'
 import type { buildConnector } from 'undici'
-import type { Channel, Environment, MessageRequest } from '../core/message-content.ts'
-import type { Outcome } from '../core/outcome.ts'
-
-export interface Capabilities {
-  readonly channels: readonly Channel[]
-  /** What the provider offers against duplicates. `blind`: nothing, so a lost answer is never followed by a call. */
-  readonly deduplication: 'blind'
-  /** What proves acceptance: the status line alone, or the documented body behind it. */
-  readonly acceptance: 'status' | 'body'
-}
+import type { Capabilities } from '../core/capabilities.ts'
+import type { Environment, MessageRequest } from '../core/message-content.ts'
+import type { LookResult, Outcome } from '../core/outcome.ts'
 
 /** One attempt as the adapter sees it. `messageId` and `createdAt` are the same for all attempts of a message. */
 export interface AttemptContext {
@@ -31,12 +24,14 @@ export interface AttemptContext {
   readonly traceparent: string | null
 }
 
+/** A request without what is made afresh for each call: kept as it is where it may be sent again under one key. */
 export interface RenderedRequest {
   readonly origin: string
-  readonly method: 'POST'
+  readonly method: 'POST' | 'GET'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  /** Null: none. */
+  readonly body: string | null
 }
 
 export interface HttpAnswer {
@@ -50,9 +45,18 @@ export interface HttpAnswer {
   readonly retryAfterMs: number | null
 }
 
+export type CodeMeaning =
+  | 'rejected' /** this message, for good */
+  | 'refused_for_now' /** not accepted; try later */
+  | 'credentials' /** about us, not the message */
+  | 'unknown' /** it may have been accepted */
+  | 'accepted_before' /** a repeat of a request that was accepted */
+  | 'key_in_use' /** the first request under this key still runs: ask again */
+  | 'key_reused' /** another request has this key: whether that one was accepted is not said */
+
 /** What a documented error code of a provider means for the message. */
 export interface CodeRule {
-  readonly means: 'rejected' | 'refused_for_now' | 'credentials' | 'unknown'
+  readonly means: CodeMeaning
   /** HTTP statuses under which the provider documents it. */
   readonly statuses: readonly number[]
   /** The provider's own wording. */
@@ -63,11 +67,11 @@ export interface CodeRule {
 
 /** How the answers of a provider are read: all that http-outcome.ts needs to judge one. */
 export interface AnswerRules {
-  readonly isAccepted: (status: number) => boolean
+  readonly isAccepted: (status: number, body: unknown) => boolean
   /** The provider's message id in its documented answer, else null. */
-  readonly messageIdOf: (body: unknown) => string | null
+  readonly messageIdOf: (body: unknown, headers: HttpAnswer['headers']) => string | null
   /** The code in the provider's documented error body; null if this is not one (a proxy's page, say). */
-  readonly errorCodeOf: (body: unknown, status: number) => string | null
+  readonly errorCodeOf: (body: unknown, status: number, headers: HttpAnswer['headers']) => string | null
   readonly codes: Readonly<Record<string, CodeRule>>
 }
 
@@ -80,17 +84,34 @@ export interface CallSettings {
   readonly concurrency: number
 }
 
+/** What a look-up is about. */
+export type LookContext = Pick<AttemptContext, 'messageId' | 'createdAt' | 'startedAt'>
+
+/** How a provider is asked what it accepted under a reference of ours. */
+export interface LookupCall<Settings> {
+  readonly render: (message: MessageRequest, settings: Settings, look: LookContext) => RenderedRequest
+  /** How many it shows, and the id of the first; null if this is not its documented answer. */
+  readonly read: (body: unknown, look: LookContext) => { count: number; providerMessageId: string | null } | null
+}
+
 export interface HttpAdapter<Settings extends CallSettings> {
   readonly adapter: string
-  readonly capabilities: Capabilities
+  /** What the provider can do; settings may say more of it. */
+  readonly capabilities: Capabilities | ((settings: Settings) => Capabilities)
   /** How connections are made, where callers and not the configuration say whereto. */
   readonly connector?: (settings: Settings) => buildConnector.connector
   /** The settings in the configuration file, `adapter` left out; strict, with defaults. */
   readonly settings: TObject
+  /** What makes it this provider and no other: origin and account, else the credential. Only a digest of it is kept. */
+  readonly identity: (settings: Settings) => readonly string[]
   /** A sentence that names the limit which this message breaks, or null. Looked at for new keys only. */
   readonly limitBroken: (message: MessageRequest, settings: Settings) => { pointer: string; detail: string } | null
   readonly render: (message: MessageRequest, settings: Settings, attempt: AttemptContext) => RenderedRequest
+  /** Headers that are made afresh for each call: credentials, and signatures with their time. */
+  readonly authorise: (request: RenderedRequest, settings: Settings, at: Date) => Readonly<Record<string, string>>
   readonly answers: AnswerRules
+  /** Present where `capabilities.lookup` is declared. */
+  readonly lookup?: LookupCall<Settings>
 }
 
 /** Asked immediately before the first byte: may this call still begin? (engine.md, write gate) */
@@ -102,10 +123,17 @@ export interface Provider {
   readonly adapter: string
   readonly environment: Environment
   readonly capabilities: Capabilities
+  /** A digest of adapter, origin and account (else credential): see core/recovery.ts. */
+  readonly identity: string
   /** The longest that a call may take: connecting and answering. Leases are set from it. */
   readonly callMs: number
   readonly concurrency: number
   limitBroken(message: MessageRequest): { pointer: string; detail: string } | null
-  send(message: MessageRequest, attempt: AttemptContext, gate: WriteGate): Promise<Outcome>
+  /** The request as it would be sent, for `send` to repeat byte for byte; null if the adapter could make none. */
+  render(message: MessageRequest, attempt: AttemptContext): string | null
+  /** @param rendered from `render`; null: made afresh */
+  send(message: MessageRequest, attempt: AttemptContext, gate: WriteGate, rendered: string | null): Promise<Outcome>
+  /** Asks what it accepted under our reference. Only of a provider that declares a look-up. */
+  look(message: MessageRequest, look: LookContext): Promise<LookResult>
   close(): Promise<void>
 }

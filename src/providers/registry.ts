@@ -4,11 +4,9 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { channels, type Channel, type Environment } from '../core/message-content.ts'
-import type { Outcome } from '../core/outcome.ts'
-import { agentFor, callProvider, judgeCall } from './http-outcome.ts'
-import type { CallSettings, HttpAdapter, Provider } from './provider.ts'
-import { refusedUrls } from './refused-urls.ts'
-import { sandbox, type SandboxSettings } from './sandbox.ts'
+import { capabilitiesOf, httpProvider } from './http-provider.ts'
+import type { HttpAdapter, Provider } from './provider.ts'
+import { defaultSandbox, sandboxAdapters } from './sandbox.ts'
 import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
 
@@ -35,7 +33,7 @@ export function checkProvider(given: Readonly<Record<string, unknown>>): Provide
   const { baseUrl } = settings as { baseUrl?: unknown }
   if (typeof baseUrl === 'string' && !URL.canParse(baseUrl)) return { mistakes: ['.baseUrl: is not a URL'] }
   return {
-    channels: adapter.capabilities.channels,
+    channels: capabilitiesOf(adapter, settings as never).channels,
     create: (name) => httpProvider(name, 'live', adapter, settings as never),
   }
 }
@@ -58,59 +56,6 @@ function mistakeOf({
   return `${path}: ${message ?? 'is not right'}`
 }
 
-function httpProvider<Settings extends CallSettings>(
-  name: string,
-  environment: Environment,
-  adapter: HttpAdapter<Settings>,
-  settings: Settings,
-): Provider {
-  const agent = agentFor(settings, adapter.connector?.(settings))
-  const { capabilities } = adapter
-  const refused = refusedUrls(adapter.answers.codes)
-  return {
-    name,
-    adapter: adapter.adapter,
-    environment,
-    capabilities,
-    callMs: settings.connectTimeoutMs + settings.answerTimeoutMs,
-    concurrency: settings.concurrency,
-    limitBroken: (message) => adapter.limitBroken(message, settings),
-    send: async (message, attempt, gate) => {
-      const request = rendered(() => adapter.render(message, settings, attempt))
-      if (request === null) return notRendered
-      const refusal = refused.refusalOf({ ...request, account: attempt.account }, attempt.startedAt)
-      if (refusal !== null) return refusal
-      const result = await callProvider(agent, request, settings, gate)
-      const outcome = judgeCall(result, adapter.answers, capabilities.acceptance)
-      refused.note({ ...request, account: attempt.account }, outcome, attempt.startedAt)
-      return outcome
-    },
-    close: async () => agent.destroy(),
-  }
-}
-
-/** An adapter that throws before anything is called is a bug of ours; but it is certain that nothing was sent. */
-function rendered<T>(render: () => T): T | null {
-  try {
-    return render()
-  } catch {
-    return null // the evidence says so; what was thrown may repeat the message
-  }
-}
-
-const notRendered: Outcome = {
-  kind: 'not_sent',
-  reason: 'not_begun',
-  retryAfterMs: null,
-  evidence: {
-    phase: 'not_begun',
-    code: 'not_rendered',
-    detail: 'The adapter could not make a request of the message.',
-  },
-}
-
-export const sandboxProviderName = 'sandbox-blind'
-
 export interface ProviderSet {
   find(name: string, environment: Environment): Provider | undefined
   routed(channel: Channel, environment: Environment): Provider | undefined
@@ -124,19 +69,8 @@ export function createProviders(
   routes: ReadonlyMap<Channel, string>,
   sandboxUrl: string,
 ): ProviderSet {
-  const defaults: SandboxSettings = {
-    baseUrl: sandboxUrl,
-    connectTimeoutMs: 1000,
-    answerTimeoutMs: 5000,
-    concurrency: 64,
-    providerName: sandboxProviderName,
-    refusedUrl: 'http://127.0.0.1:1',
-  }
-  const all = [
-    ...[...configured].map(([name, { create }]) => create(name)),
-    httpProvider(sandboxProviderName, 'test', sandbox, defaults),
-  ]
-  const testRoutes = new Map(channels.map((channel) => [channel, sandboxProviderName]))
+  const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl)]
+  const testRoutes = new Map(channels.map((channel) => [channel, defaultSandbox]))
   const find = (name: string, environment: Environment): Provider | undefined =>
     all.find((provider) => provider.name === name && provider.environment === environment)
   return {
@@ -148,4 +82,15 @@ export function createProviders(
       await Promise.all(all.map(async (provider) => provider.close()))
     },
   }
+}
+
+function sandboxes(baseUrl: string): Provider[] {
+  const settings = {
+    baseUrl,
+    connectTimeoutMs: 1000,
+    answerTimeoutMs: 5000,
+    concurrency: 64,
+    refusedUrl: 'http://127.0.0.1:1',
+  }
+  return sandboxAdapters.map((adapter) => httpProvider(adapter.adapter, 'test', adapter, settings))
 }

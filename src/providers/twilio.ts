@@ -10,11 +10,18 @@
  * T2. Twilio is a third party: the trace context of the caller is not passed on.
  */
 import { Type, type Static } from 'typebox'
+import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
-import type { AnswerRules, Capabilities, CodeRule, HttpAdapter } from './provider.ts'
+import type { AnswerRules, CodeRule, HttpAdapter } from './provider.ts'
 
-const capabilities = { channels: ['sms'], deduplication: 'blind', acceptance: 'status' } as const satisfies Capabilities
+const capabilities = {
+  channels: ['sms'],
+  deduplication: null,
+  lookup: null,
+  lateEvidence: 'none',
+  acceptance: 'status',
+} as const satisfies Capabilities
 
 /**
  * Titles as in https://www.twilio.com/docs/api/errors. The dictionary names no HTTP status where the code itself does
@@ -176,19 +183,21 @@ function render(message: MessageRequest, own: TwilioSettings) {
     Body: content.text,
   })
   const base = new URL(own.baseUrl)
-  const login = `${own.apiKeySid ?? own.accountSid}:${own.authToken}`
   return {
     origin: base.origin,
     method: 'POST',
     path: `${base.pathname.replace(/\/+$/, '')}/2010-04-01/Accounts/${own.accountSid}/Messages.json`,
     headers: {
-      authorization: `Basic ${Buffer.from(login).toString('base64')}`,
       'content-type': 'application/x-www-form-urlencoded',
       accept: 'application/json',
     },
     body: form.toString(),
   } as const
 }
+
+const authorise = (_: unknown, { accountSid, apiKeySid = accountSid, authToken }: TwilioSettings) => ({
+  authorization: `Basic ${Buffer.from(`${apiKeySid}:${authToken}`).toString('base64')}`,
+})
 
 function smsOf(message: MessageRequest): SmsRequest {
   if (message.channel !== 'sms') throw new TypeError(`twilio was given a message of channel ${message.channel}`)
@@ -212,7 +221,9 @@ export const twilio: HttpAdapter<TwilioSettings> = {
   adapter: 'twilio',
   capabilities,
   settings,
+  identity: ({ baseUrl, accountSid }) => [baseUrl, accountSid],
   limitBroken,
   render,
+  authorise,
   answers,
 }

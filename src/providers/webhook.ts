@@ -2,7 +2,7 @@
  * Standard Webhooks 1.0.0: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  * A signed POST to a URL that the caller names. The receiver is anybody: it has no documented error body, so that an
  * answer is acceptance (2xx), "gone" (410), or no proof of anything. That it acts once on one `webhook-id` is its duty
- * under the specification, and not ours to believe: blind.
+ * under the specification, and not ours to believe: blind, unless the configuration says `deduplicates: true`.
  *
  * W1. `webhook-id` and the bytes of the body are the same for all attempts of a message, however its JSON was stored.
  * W2. Path and query go out exactly as asked. What a caller wrote reaches the request line and the body, no header.
@@ -11,17 +11,31 @@
 import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 import { Type, type Static } from 'typebox'
+import type { Capabilities, Deduplication } from '../core/capabilities.ts'
 import { canonicalJson } from '../core/fingerprint.ts'
 import type { MessageRequest, WebhookRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
-import type { AnswerRules, AttemptContext, Capabilities, HttpAdapter } from './provider.ts'
+import type { AnswerRules, AttemptContext, HttpAdapter, RenderedRequest } from './provider.ts'
 import { checkedConnector, isPublicAddress, isPublicOrPrivateAddress, whyRefused } from './public-address.ts'
 
-const capabilities = {
+const hourMs = 3_600_000
+
+/** How long receivers remember a webhook-id the specification does not say; a day is what its own retries span. */
+const byWebhookId = {
+  keyField: 'header webhook-id',
+  keyFormat: 'message_id',
+  lifetimeMs: 24 * hourMs,
+  marginMs: hourMs,
+  repeat: 'same_response',
+} as const satisfies Deduplication
+
+const capabilities = ({ deduplicates }: Pick<WebhookSettings, 'deduplicates'>): Capabilities => ({
   channels: ['webhook'],
-  deduplication: 'blind',
+  deduplication: deduplicates ? byWebhookId : null,
+  lookup: null,
+  lateEvidence: 'none',
   acceptance: 'status',
-} as const satisfies Capabilities
+})
 
 /** `whsec_` and the base64 of 24 to 64 bytes. */
 const secret =
@@ -42,10 +56,10 @@ const settings = Type.Object(
       default: false,
       description: 'Receivers may be inside: on loopback and private addresses. Metadata services stay refused.',
     }),
-    deduplicates: Type.Literal(false, {
+    deduplicates: Type.Boolean({
       default: false,
       description:
-        'Receivers are not believed to act once on one webhook-id; to say that they do is not supported yet.',
+        'Every receiver acts once on one webhook-id, and knows it for a day: then a lost answer is followed by the same call.',
     }),
     ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 15_000 }),
   },
@@ -77,14 +91,13 @@ function limitBroken(message: MessageRequest, own: WebhookSettings) {
   return null
 }
 
-function render(message: MessageRequest, own: WebhookSettings, attempt: AttemptContext) {
+function render(message: MessageRequest, _: WebhookSettings, attempt: AttemptContext) {
   const request = webhookOf(message)
   const target = targetOf(request)
   if (target === null) throw new TypeError('Not a URL: limitBroken was not asked.')
   const { type, data } = request.content
   // Put together by hand: members in the order of the specification, the data in the one order that it always has.
   const body = `{"type":${JSON.stringify(type)},"timestamp":"${attempt.createdAt.toISOString()}","data":${canonicalJson(data)}}`
-  const seconds = String(Math.floor(attempt.startedAt.getTime() / 1000))
   return {
     origin: target.origin,
     method: 'POST',
@@ -93,12 +106,16 @@ function render(message: MessageRequest, own: WebhookSettings, attempt: AttemptC
       'content-type': 'application/json',
       'user-agent': 'Sendonce',
       'webhook-id': attempt.messageId,
-      'webhook-timestamp': seconds,
-      'webhook-signature': signatures(own.signingSecret, `${attempt.messageId}.${seconds}.${body}`),
       ...(attempt.traceparent === null ? {} : { traceparent: attempt.traceparent }),
     },
     body,
   } as const
+}
+
+function authorise({ headers, body }: RenderedRequest, own: WebhookSettings, at: Date) {
+  const seconds = String(Math.floor(at.getTime() / 1000))
+  const content = `${headers['webhook-id'] ?? ''}.${seconds}.${body ?? ''}`
+  return { 'webhook-timestamp': seconds, 'webhook-signature': signatures(own.signingSecret, content) }
 }
 
 /** One signature a secret, so that receivers with the new and with the old one find theirs. */
@@ -138,7 +155,9 @@ export const webhook: HttpAdapter<WebhookSettings> = {
   capabilities,
   connector: (own) => checkedConnector(allowedBy(own)),
   settings,
+  identity: ({ signingSecret }) => [signingSecret].flat(),
   limitBroken,
   render,
+  authorise,
   answers,
 }

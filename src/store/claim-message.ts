@@ -52,6 +52,9 @@ const columns = {
   attempts: 'integer',
   attempt_id: 'uuid',
   attempt_provider: 'text',
+  attempt_number: 'integer',
+  attempt_identity: 'text',
+  rendered: 'text',
 } as const
 /** What the statement makes other columns of. */
 const extras = { fingerprint: 'text', second_key: 'text', lease_ms: 'float8' } as const
@@ -84,7 +87,7 @@ const claim: Statement = {
 }
 
 /** About what a claim adds to a statement; the rest of a row is small. */
-const sizeOf = ({ message }: Claim): number => message.canonical.length + 1_024
+const sizeOf = ({ message }: Claim): number => message.canonical.length + (message.rendered?.length ?? 0) + 1_024
 
 const orderOf = (row: ClaimRow): string =>
   `${String(row.account_id)} ${String(row.environment)} ${String(row.idempotency_key)}`
@@ -114,6 +117,9 @@ function rowOf({ message, fingerprintVersion, secondKey, leaseMs }: Claim): Clai
     attempts: state.attempts,
     attempt_id: state.attemptId,
     attempt_provider: state.attemptProvider,
+    attempt_number: state.attemptNumber,
+    attempt_identity: state.attemptIdentity,
+    rendered: state.rendered,
     fingerprint: fingerprintOf(message.canonical, fingerprintVersion).hash.toString('hex'),
     second_key: secondKey,
     lease_ms: leaseMs,
@@ -127,11 +133,11 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
     const rows = claims.map(rowOf).toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
     const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
     const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
-    return claims.map(({ message }) => {
+    return claims.map(({ message, leaseMs }) => {
       const createdAt = times.get(message.id)
       return createdAt === undefined
         ? { kind: 'key_taken' }
-        : { kind: 'claimed', message: asClaimed(message, createdAt) }
+        : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
     })
   }, sizeOf)
   return async (asked) => {
@@ -151,11 +157,11 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
 }
 
 /** What was inserted, with the times that the data base gave it. */
-function asClaimed(message: Message, createdAt: Date): Message {
+function asClaimed(message: Message, createdAt: Date, leaseMs: number | null): Message {
   const { state } = message
   const known = { ...message, createdAt, updatedAt: createdAt }
   if (state.status === 'queued') return { ...known, state: { ...state, dueAt: createdAt } }
-  if (state.status === 'sending')
-    return { ...known, state: { ...state, attempt: { ...state.attempt, startedAt: createdAt } } }
-  return known
+  if (state.status !== 'sending') return known
+  const leaseUntil = new Date(createdAt.getTime() + (leaseMs ?? 0))
+  return { ...known, state: { ...state, attempt: { ...state.attempt, startedAt: createdAt, leaseUntil } } }
 }

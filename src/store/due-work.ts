@@ -8,30 +8,32 @@ import type { Message } from '../core/message.ts'
 import type { Database, Statement } from './database.ts'
 import { joinAnswer, messageFromRow, selectAnswer, selectMessage, type MessageRowWithAnswer } from './message-rows.ts'
 
-const takeDispatch: Statement = {
-  name: 'take-dispatch',
+export type Task = 'dispatch' | 'reconcile'
+
+const take: Statement = {
+  name: 'take-due',
   text: `
     WITH taken AS (
       UPDATE due_work SET due_at = now() + interval '30 seconds' WHERE message_id IN (
-        SELECT message_id FROM due_work WHERE due_at <= now() AND task = 'dispatch'
+        SELECT message_id FROM due_work WHERE due_at <= now() AND task = $2
         ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
       RETURNING message_id)
     SELECT ${selectMessage}, ${selectAnswer} FROM taken JOIN messages m ON m.id = taken.message_id ${joinAnswer} ORDER BY m.id`,
 }
 
-/** Up to `limit` messages due for an attempt, put off for 30 s so that another worker leaves them alone meanwhile. */
-export async function takeDueDispatches(database: Database, limit: number): Promise<Message[]> {
-  return (await database.run<MessageRowWithAnswer>(takeDispatch, [limit])).map(messageFromRow)
+/** Up to `limit` messages due for a task, put off for 30 s so that another worker leaves them alone meanwhile. */
+export async function takeDue(database: Database, task: Task, limit: number): Promise<Message[]> {
+  return (await database.run<MessageRowWithAnswer>(take, [limit, task])).map(messageFromRow)
 }
 
 const postpone: Statement = {
   name: 'postpone',
-  text: `UPDATE due_work SET due_at = now() + $2::float8 * interval '1 millisecond' WHERE message_id = $1 AND task = 'dispatch'`,
+  text: `UPDATE due_work SET due_at = now() + $3::float8 * interval '1 millisecond' WHERE message_id = $1 AND task = $2`,
 }
 
 /** Nothing was done with a taken message: look again in `ms`. */
-export async function postponeDispatch(database: Database, messageId: string, ms: number): Promise<void> {
-  await database.run(postpone, [messageId, ms])
+export async function postponeDue(database: Database, task: Task, messageId: string, ms: number): Promise<void> {
+  await database.run(postpone, [messageId, task, ms])
 }
 
 const lapsed: Statement = {
@@ -76,8 +78,10 @@ export async function saveSweep(database: Database, name: string, seenUntil: Dat
 export interface DueDepth {
   /** Messages that wait for a worker. */
   readonly waiting: number
-  /** Messages that wait for a person, and how long ago the oldest was claimed. */
+  /** Messages whose outcome is unknown: those that the gateway settles by itself if it can, and those that wait for a person. */
+  readonly reconciled: number
   readonly unknown: number
+  /** How long ago the oldest of the latter was claimed. */
   readonly oldestUnknownS: number
 }
 
@@ -85,20 +89,21 @@ export interface DueDepth {
 const depth: Statement = {
   name: 'due-depth',
   text: `
-    SELECT count(*) FILTER (WHERE task <> 'unknown')::int AS waiting, count(*) FILTER (WHERE task = 'unknown')::int AS unknown,
+    SELECT count(*) FILTER (WHERE task IN ('dispatch', 'lease'))::int AS waiting,
+      count(*) FILTER (WHERE task = 'reconcile')::int AS reconciled, count(*) FILTER (WHERE task = 'unknown')::int AS unknown,
       COALESCE((SELECT extract(epoch FROM now() - m.created_at) FROM messages m WHERE m.id = (
         SELECT u.message_id FROM due_work u WHERE u.task = 'unknown' ORDER BY u.message_id LIMIT 1)), 0)::float8 AS "oldestUnknownS"
     FROM due_work`,
 }
 
 export async function countDueWork(database: Database): Promise<DueDepth> {
-  const [row] = await database.run<{ waiting: number; unknown: number; oldestUnknownS: number }>(depth, [])
-  return row ?? { waiting: 0, unknown: 0, oldestUnknownS: 0 }
+  const [row] = await database.run<{ -readonly [name in keyof DueDepth]: DueDepth[name] }>(depth, [])
+  return row ?? { waiting: 0, reconciled: 0, unknown: 0, oldestUnknownS: 0 }
 }
 
 const unknownIds: Statement = {
   name: 'unknown-ids',
-  text: `SELECT message_id AS id FROM due_work WHERE task = 'unknown' ORDER BY message_id LIMIT $1`,
+  text: `SELECT message_id AS id FROM due_work WHERE task IN ('unknown', 'reconcile') ORDER BY message_id LIMIT $1`,
 }
 
 /** Ids of messages whose outcome is unknown, oldest first, whatever the account. */

@@ -11,6 +11,8 @@ import {
   type EndedAttempt,
   type Message,
   type ShownMessage,
+  type OpenAttempt,
+  type Plan,
   type Resolution,
   type State,
 } from '../core/message.ts'
@@ -44,7 +46,6 @@ const fields = [
   'status',
   'failedReason',
   'attempts',
-  'earlierVerdict',
   'attemptId',
   'attemptProvider',
   'attemptStartedAt',
@@ -57,6 +58,11 @@ const fields = [
   'sentAt',
   'resolution',
   'answerStatus',
+  'attemptNumber',
+  'attemptIdentity',
+  'openAttempts',
+  'plan',
+  'rendered',
 ] as const satisfies readonly (keyof MessageRow)[]
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -80,9 +86,10 @@ export const joinAnswer = 'LEFT JOIN answers w ON w.message_id = m.id'
 /** A message whole, with its stored answer if it is final. */
 export function messageFromRow(row: MessageRowWithAnswer): Message {
   const { answerStatus: status, answerContentType: contentType, answerLocation: location, answerBody: body } = row
-  if (status === null) return { ...shownFromRow(row), answer: null }
+  const { rendered } = row
+  if (status === null) return { ...shownFromRow(row), answer: null, rendered }
   if (contentType === null || body === null) throw impossible(row, 'its answer is missing')
-  return { ...shownFromRow(row), answer: { status, contentType, location, body } }
+  return { ...shownFromRow(row), answer: { status, contentType, location, body }, rendered }
 }
 
 /** What is shown of a message needs no stored answer. */
@@ -104,7 +111,8 @@ export function shownFromRow(row: MessageRow): ShownMessage {
     traceparent: row.traceparent,
     version: row.version,
     attempts: row.attempts,
-    earlierVerdict: row.earlierVerdict as OutcomeKind | null,
+    open: row.openAttempts === null ? [] : (JSON.parse(row.openAttempts, dates) as OpenAttempt[]),
+    resolution: row.resolution === null ? null : (JSON.parse(row.resolution, dates) as Resolution),
     state: stateFromRow(row),
   }
 }
@@ -127,18 +135,21 @@ function stateFromRow(row: MessageRow): State {
     case 'sending':
       return { status, attempt: runningAttempt(row) }
     case 'unknown':
-      return { status, attempt: endedAttempt(row) }
+      return {
+        status,
+        attempt: endedAttempt(row),
+        plan: row.plan === null ? null : (JSON.parse(row.plan, dates) as Plan),
+      }
     case 'sent':
       return {
         status,
         attempt: endedAttempt(row),
         providerMessageId: row.providerMessageId,
         sentAt: present(row, 'sentAt'),
-        resolution: resolutionFromRow(row),
       }
     case 'failed': {
       const reason = present(row, 'failedReason') as Extract<State, { status: 'failed' }>['reason']
-      return { status, reason, last: lastAttempt(row), resolution: resolutionFromRow(row) }
+      return { status, reason, last: lastAttempt(row) }
     }
     case 'canceled':
       return { status, last: lastAttempt(row) }
@@ -148,9 +159,11 @@ function stateFromRow(row: MessageRow): State {
 function runningAttempt(row: MessageRow): Attempt {
   return {
     id: present(row, 'attemptId'),
-    number: row.attempts,
+    number: present(row, 'attemptNumber'),
     provider: present(row, 'attemptProvider'),
+    identity: row.attemptIdentity ?? '',
     startedAt: present(row, 'attemptStartedAt'),
+    leaseUntil: present(row, 'leaseUntil'),
   }
 }
 
@@ -165,23 +178,25 @@ function endedAttempt(row: MessageRow): EndedAttempt {
 
 const lastAttempt = (row: MessageRow): EndedAttempt | null => (row.attemptId === null ? null : endedAttempt(row))
 
-function resolutionFromRow(row: MessageRow): Resolution | null {
-  if (row.resolution === null) return null
-  const stored = JSON.parse(row.resolution) as Omit<Resolution, 'at'> & { at: string }
-  return { ...stored, at: new Date(stored.at) }
-}
+/** The members of our own JSON columns that are times. */
+const times: readonly string[] = ['at', 'givesUpAt', 'startedAt', 'leaseUntil'] satisfies (
+  | keyof Plan
+  | keyof OpenAttempt
+  | keyof Resolution
+)[]
+const dates = (name: string, value: unknown): unknown =>
+  typeof value === 'string' && times.includes(name) ? new Date(value) : value
 
 /** The columns that a change of state may change. `leaseUntil` is not among them: the data base's clock sets it. */
 export function stateColumns(message: Message) {
-  const { state, answer } = message
+  const { state, answer, open, resolution } = message
   const attempt = attemptOf(state)
   const ended = endedAttemptOf(state)
-  const resolution = state.status === 'sent' || state.status === 'failed' ? state.resolution : null
+  const plan = state.status === 'unknown' ? state.plan : null
   return {
     status: state.status,
     failedReason: state.status === 'failed' ? state.reason : null,
     attempts: message.attempts,
-    earlierVerdict: message.earlierVerdict,
     attemptId: attempt?.id ?? null,
     attemptProvider: attempt?.provider ?? null,
     attemptStartedAt: attempt?.startedAt ?? null,
@@ -193,6 +208,11 @@ export function stateColumns(message: Message) {
     sentAt: state.status === 'sent' ? state.sentAt : null,
     resolution: resolution === null ? null : JSON.stringify(resolution),
     answerStatus: answer?.status ?? null,
+    attemptNumber: attempt?.number ?? null,
+    attemptIdentity: attempt?.identity ?? null,
+    openAttempts: open.length === 0 ? null : JSON.stringify(open),
+    plan: plan === null ? null : JSON.stringify(plan),
+    rendered: message.rendered,
   }
 }
 

@@ -7,7 +7,7 @@
  */
 import { v7 as uuidv7 } from 'uuid'
 import type { Message } from '../core/message.ts'
-import type { Effect, TimelineEntry } from '../core/state-machine.ts'
+import type { Effect, TimelineEntry } from '../core/events.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
 import { guardsIntent, stateColumns } from './message-rows.ts'
@@ -27,7 +27,6 @@ const state = {
   status: 'text',
   failed_reason: 'text',
   attempts: 'integer',
-  earlier_verdict: 'text',
   attempt_id: 'uuid',
   attempt_provider: 'text',
   attempt_started_at: 'timestamptz',
@@ -39,6 +38,11 @@ const state = {
   sent_at: 'timestamptz',
   resolution: 'text',
   answer_status: 'smallint',
+  attempt_number: 'integer',
+  attempt_identity: 'text',
+  open_attempts: 'text',
+  plan: 'text',
+  rendered: 'text',
   updated_at: 'timestamptz',
 } as const
 /** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
@@ -100,7 +104,6 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     status: row.status,
     failed_reason: row.failedReason,
     attempts: row.attempts,
-    earlier_verdict: row.earlierVerdict,
     attempt_id: row.attemptId,
     attempt_provider: row.attemptProvider,
     attempt_started_at: row.attemptStartedAt,
@@ -112,6 +115,11 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     sent_at: row.sentAt,
     resolution: row.resolution,
     answer_status: row.answerStatus,
+    attempt_number: row.attemptNumber,
+    attempt_identity: row.attemptIdentity,
+    open_attempts: row.openAttempts,
+    plan: row.plan,
+    rendered: row.rendered,
     answer_content_type: next.answer?.contentType ?? null,
     answer_location: next.answer?.location ?? null,
     answer_body: next.answer?.body ?? null,
@@ -119,7 +127,7 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     guards_intent: guardsIntent(next),
     lease_ms: leaseMs,
     due: dueOf(next, leaseMs, dispatchAt, mayHaveDueWork),
-    dispatch_at: next.state.status === 'unknown' ? 'infinity' : dispatchAt,
+    dispatch_at: next.state.status === 'unknown' ? (next.state.plan?.at ?? 'infinity') : dispatchAt,
     events: entries.length === 0 ? null : entries.map(eventRow),
   }
 }
@@ -127,7 +135,8 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
 function dueOf(next: Message, leaseMs: number | null, dispatchAt: Date | null, mayHaveDueWork: boolean): string | null {
   if (leaseMs !== null) return 'lease'
   if (dispatchAt !== null) return 'dispatch'
-  if (next.state.status === 'unknown') return 'unknown'
+  if (next.state.status === 'unknown') return next.state.plan === null ? 'unknown' : 'reconcile'
+  if (next.state.status === 'sending') return null // news of an earlier attempt: the lease of this one stands
   return mayHaveDueWork ? 'clear' : null
 }
 
@@ -136,7 +145,7 @@ function eventRow(entry: TimelineEntry) {
 }
 
 /** About what a change adds to a statement; the rest of a row is small. */
-const sizeOf = ({ next }: Change): number => (next.answer?.body.length ?? 0) + 1_024
+const sizeOf = ({ next }: Change): number => (next.answer?.body.length ?? 0) + (next.rendered?.length ?? 0) + 1_024
 
 /** The returned function tells whether the change was written; it throws StoreUnavailable. */
 export function messageSaver(database: Database): (change: Change) => Promise<boolean> {

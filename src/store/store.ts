@@ -1,7 +1,7 @@
 /** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
 import type { Scope } from '../core/idempotency.ts'
 import type { Message, ShownMessage } from '../core/message.ts'
-import type { TimelineEntry } from '../core/state-machine.ts'
+import type { TimelineEntry } from '../core/events.ts'
 import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
 import type { Database, Statement } from './database.ts'
 import * as dueWork from './due-work.ts'
@@ -27,8 +27,9 @@ export interface Store {
     before: string | null,
   ): Promise<ShownMessage[]>
   findEvents(messageId: string): Promise<(TimelineEntry & { id: string })[]>
-  takeDueDispatches(limit: number): Promise<Message[]>
-  postponeDispatch(messageId: string, ms: number): Promise<void>
+  /** Messages that are due for a task now, by the data base's clock; put off for a while. */
+  takeDue(task: dueWork.Task, limit: number): Promise<Message[]>
+  postponeDue(task: dueWork.Task, messageId: string, ms: number): Promise<void>
   findLapsed(claimedSince: Date, limit: number): Promise<Message[]>
   findSweepStart(name: string): Promise<Date | null>
   saveSweep(name: string, seenUntil: Date): Promise<void>
@@ -56,8 +57,8 @@ export function createStore(database: Database): Store {
     findByIntent: async (...intent) => reading.findByIntent(database, ...intent),
     listMessages: async (...list) => reading.listMessages(database, ...list),
     findEvents: async (id) => reading.findEvents(database, id),
-    takeDueDispatches: async (limit) => dueWork.takeDueDispatches(database, limit),
-    postponeDispatch: async (...put) => dueWork.postponeDispatch(database, ...put),
+    takeDue: async (...due) => dueWork.takeDue(database, ...due),
+    postponeDue: async (...put) => dueWork.postponeDue(database, ...put),
     findLapsed: async (...since) => dueWork.findLapsed(database, ...since),
     findSweepStart: async (name) => dueWork.findSweepStart(database, name),
     saveSweep: async (...sweep) => dueWork.saveSweep(database, ...sweep),

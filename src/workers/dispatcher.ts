@@ -10,22 +10,15 @@ import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
 import { dispatchMessage } from '../operations/dispatch-message.ts'
 import type { Provider } from '../providers/provider.ts'
+import { freeSlots, type Pass } from './pass.ts'
 
 const batch = 64
 const busyPauseMs = 250
 const stoppedPauseMs = 5_000
 
-export interface DispatcherPass {
-  readonly taken: number
-  /** Resolves when the calls that this pass began have ended: how many messages were dealt with, and not put off. */
-  readonly done: Promise<number>
-}
-
-export async function runOnce(deps: Deps): Promise<DispatcherPass> {
-  const free = deps.providers
-    .all()
-    .reduce((sum, { concurrency, name }) => sum + concurrency - deps.slots.inUse(name), 0)
-  const messages = free > 0 ? await deps.store.takeDueDispatches(Math.min(batch, free)) : []
+export async function runOnce(deps: Deps): Promise<Pass> {
+  const free = freeSlots(deps)
+  const messages = free > 0 ? await deps.store.takeDue('dispatch', Math.min(batch, free)) : []
   const work = messages.map(async (message) =>
     handle(deps, message).catch((error: unknown) => {
       const name = error instanceof Error ? error.name : 'error'
@@ -58,7 +51,7 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
 }
 
 async function putOff(deps: Deps, message: Message, ms: number): Promise<false> {
-  await deps.store.postponeDispatch(message.id, ms)
+  await deps.store.postponeDue('dispatch', message.id, ms)
   return false
 }
 

@@ -10,6 +10,7 @@
 import { attemptOf, type Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
+import { attemptedProvider, meansOf } from '../operations/recovery-means.ts'
 import { StoreTrouble } from '../store/database-errors.ts'
 
 const batch = 500
@@ -40,7 +41,10 @@ export function createRescuer(deps: Deps): { runOnce(): Promise<RescuerPass> } {
         let leftNow = 0
         for (const message of lapsed) {
           const attemptId = attemptOf(message.state)?.id ?? ''
-          const event = { type: 'lease_lapsed', attemptId, at: deps.clock.now() } as const
+          const provider = attemptedProvider(deps, message)
+          const means = provider === undefined ? null : meansOf(provider)
+          const at = deps.clock.now()
+          const event = { type: 'lease_lapsed', attemptId, means, at, random: deps.random() } as const
           // One that cannot be changed now must not keep the others waiting; the next pass finds it again.
           const applied = await applyEvent(deps, message, event).catch((error: unknown) => leave(deps, message, error))
           if (applied === null) leftNow++

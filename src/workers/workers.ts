@@ -4,12 +4,16 @@ import type { Deps } from '../deps.ts'
 import * as dispatcher from './dispatcher.ts'
 import { startLoop } from './loop.ts'
 import * as reaper from './reaper.ts'
+import type { Pass } from './pass.ts'
+import { createReconciler } from './reconciler.ts'
 import { createRescuer } from './rescuer.ts'
 
 const dispatchEveryMs = 200
 const clockEveryMs = 10_000
 const reapEveryMs = 3_600_000
 const dayMs = 86_400_000
+/** Our reading of the data base's clock may be a moment ahead of it. */
+const graceMs = 10
 
 export interface WorkersOptions {
   /** `api`: only the clock is kept. */
@@ -20,6 +24,8 @@ export interface WorkersOptions {
 
 export interface Workers {
   nudgeDispatcher(): void
+  /** A step about an unknown message will be due then. */
+  nudgeReconciler(at: Date): void
   /** No pass begins any more; what was taken goes on. */
   stop(): Promise<void>
   /** Resolves when what was taken has been dealt with. */
@@ -40,20 +46,31 @@ export function startWorkers(
     deps.metrics.storeUp.set(1)
     return false
   })
-  if (role === 'api') return { nudgeDispatcher: () => {}, stop: async () => keepTime.stop(), idle: async () => {} }
-  const pending = new Set<Promise<void>>()
-  const dispatching = startLoop(with_, 'dispatcher', dispatchEveryMs, async () => {
-    const { taken, done } = await dispatcher.runOnce(deps)
-    if (taken > 0) {
-      // A slot that comes free may be for what still waits; what was only put off has its time.
-      const dealt = done.then((count) => {
-        pending.delete(dealt)
-        if (count > 0) dispatching.nudge()
-      })
-      pending.add(dealt)
+  if (role === 'api')
+    return {
+      nudgeDispatcher: () => {},
+      nudgeReconciler: () => {},
+      stop: async () => keepTime.stop(),
+      idle: async () => {},
     }
+  const pending = new Set<Promise<void>>()
+  /** Keeps what a pass began, and looks again when it is done: a slot that comes free may be for what still waits. */
+  const follow = ({ taken, done }: Pass, again: () => void): false => {
+    if (taken === 0) return false
+    const dealt = done.then((count) => {
+      pending.delete(dealt)
+      if (count > 0) again() // what was only put off has its time
+    })
+    pending.add(dealt)
     return false
-  })
+  }
+  const dispatching = startLoop(with_, 'dispatcher', dispatchEveryMs, async () =>
+    follow(await dispatcher.runOnce(deps), () => dispatching.nudge()),
+  )
+  const reconciler = createReconciler(deps)
+  const reconciling = startLoop(with_, 'reconciler', sweepMs, async () =>
+    follow(await reconciler.runOnce(), () => reconciling.nudge()),
+  )
   const rescuer = createRescuer(deps)
   const rescuing = startLoop(with_, 'rescuer', sweepMs, async () => {
     const { rescued } = await rescuer.runOnce()
@@ -67,11 +84,15 @@ export function startWorkers(
   })
   return {
     nudgeDispatcher: () => dispatching.nudge(),
+    nudgeReconciler: (at) => {
+      const inMs = at.getTime() - clock.now().getTime()
+      if (inMs < sweepMs) clock.after(Math.max(inMs, 0) + graceMs, () => reconciling.nudge())
+    },
     idle: async () => {
       while (pending.size > 0) await Promise.allSettled(pending)
     },
     stop: async () => {
-      await Promise.all([keepTime.stop(), dispatching.stop(), rescuing.stop(), reaping.stop()])
+      await Promise.all([keepTime, dispatching, reconciling, rescuing, reaping].map(async (loop) => loop.stop()))
     },
   }
 }

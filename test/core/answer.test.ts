@@ -225,7 +225,7 @@ describe('what is said of a status', () => {
     ['unknown', states.unknown, 'UND_ERR_SOCKET'],
     [
       'unknown without a code',
-      { status: 'unknown', attempt: { ...ended('unknown'), evidence: { phase: 'begun', detail: 'Cut.' } } },
+      { status: 'unknown', attempt: { ...ended('unknown'), evidence: { phase: 'begun', detail: 'Cut.' } }, plan: null },
       'begun',
     ],
     ['sent', states.sent, null],
@@ -238,7 +238,7 @@ describe('what is said of a status', () => {
 
 describe('the message as it is shown', () => {
   const members =
-    'id object environment status statusReason channel to from content conversation reference intent idempotencyKey keySource fingerprint provider providerMessageId attempts sendAt notAfter createdAt updatedAt sentAt delivery resolution metadata'.split(
+    'id object environment status statusReason channel to from content conversation reference intent idempotencyKey keySource fingerprint provider providerMessageId attempts sendAt notAfter createdAt updatedAt sentAt delivery resolution plan openAttempts metadata'.split(
       ' ',
     )
 
@@ -247,7 +247,12 @@ describe('the message as it is shown', () => {
   })
 
   test('is what was asked and what became of it', () => {
-    const message = advance(messageIn(states.sending, { metadata: { team: 'shipping' } }), states.sent, after(1_100))
+    const message = advance(
+      messageIn(states.sending, { metadata: { team: 'shipping' } }),
+      states.sent,
+      {},
+      after(1_100),
+    )
     expect(messageView(message)).toMatchObject({
       id: `msg_${message.id.replaceAll('-', '')}`,
       object: 'message',
@@ -265,7 +270,6 @@ describe('the message as it is shown', () => {
       updatedAt: '2026-12-01T09:00:01.100Z',
       notAfter: '2026-12-02T09:00:00.000Z',
       delivery: null,
-      resolution: null,
       metadata: { team: 'shipping' },
     })
     expect(messagePath(message)).toBe(`/v1/messages/${messageView(message).id}`)

@@ -2,8 +2,10 @@
 import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fingerprint.ts'
 import { attemptOf, type Attempt, type EndedAttempt, type Message, type State } from '../../src/core/message.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
-import type { Evidence, Outcome, OutcomeKind } from '../../src/core/outcome.ts'
-import { advance, decide, type Decision, type Event, type TimelineEntry } from '../../src/core/state-machine.ts'
+import type { Evidence, LookResult, Outcome, OutcomeKind } from '../../src/core/outcome.ts'
+import type { Decision, Event, TimelineEntry } from '../../src/core/events.ts'
+import type { Absence, RecoveryMeans } from '../../src/core/recovery.ts'
+import { advance, decide } from '../../src/core/state-machine.ts'
 import { timelineView, type RecordedEntry } from '../../src/core/timeline.ts'
 
 export const t0 = new Date('2026-12-01T09:00:00.000Z')
@@ -17,8 +19,13 @@ export const attempt = (number = 1): Attempt => ({
   id: uuid(number),
   number,
   provider: 'fake',
+  identity: 'fake-identity',
   startedAt: after(number * 1_000),
+  leaseUntil: after(number * 1_000 + 4_000),
 })
+
+/** A provider that can do nothing about a lost answer. */
+export const blind: RecoveryMeans = { identity: 'fake-identity', deduplication: null, lookup: null }
 
 const evidences: Record<OutcomeKind, Evidence> = {
   accepted: { phase: 'answered', httpStatus: 201, detail: 'The provider accepted the message.' },
@@ -41,23 +48,65 @@ export const told: Record<OutcomeKind, Outcome> = {
   unknown: { kind: 'unknown', evidence: evidences.unknown },
 }
 
+const hourMs = 3_600_000
+/** One that takes keys, and one that can be asked and whose absences count. */
+export const keyed: RecoveryMeans = {
+  ...blind,
+  deduplication: {
+    keyField: 'header Idempotency-Key',
+    keyFormat: 'message_id',
+    lifetimeMs: 24 * hourMs,
+    marginMs: hourMs,
+    repeat: 'same_response',
+  },
+}
+export const asked: RecoveryMeans = {
+  ...blind,
+  lookup: { match: 'exact', strength: 'strong', settlingMs: 500, retentionMs: 168 * hourMs, marginMs: hourMs },
+}
+
+/** A look-up about attempt 1 ended. */
+export const look = (
+  kind: LookResult['kind'],
+  { absence = 'early', count = 1, at = after(9_000) }: { absence?: Absence; count?: number; at?: Date } = {},
+): Event => ({
+  type: 'looked',
+  attempt: ended('unknown'),
+  result: shown(kind, count),
+  absence,
+  means: asked,
+  at,
+  random: 0.5,
+})
+
+function shown(kind: LookResult['kind'], count: number): LookResult {
+  const evidence: Evidence = { phase: 'answered', httpStatus: 200, detail: 'As it was shown.' }
+  switch (kind) {
+    case 'found':
+      return { kind, count, providerMessageId: 'SM1', evidence }
+    case 'absent':
+      return { kind, evidence }
+    case 'failed':
+      return { kind, retryAfterMs: null, evidence }
+  }
+}
+
 export const outcomeOf = (of: Attempt, kind: OutcomeKind, at = after(of.number * 1_000 + 200)) =>
-  ({ type: 'outcome', attempt: of, outcome: told[kind], at, random: 0.5 }) as const satisfies Event
+  ({ type: 'outcome', attempt: of, outcome: told[kind], means: blind, at, random: 0.5 }) as const satisfies Event
 
 /** One state a status, as the first attempt of a message leaves it. */
 export const states = {
   scheduled: { status: 'scheduled', sendAt: after(60_000) },
   queued: { status: 'queued', last: ended('not_sent'), dueAt: after(2_000) },
   sending: { status: 'sending', attempt: attempt() },
-  unknown: { status: 'unknown', attempt: ended('unknown') },
+  unknown: { status: 'unknown', attempt: ended('unknown'), plan: null },
   sent: {
     status: 'sent',
     attempt: ended('accepted'),
     providerMessageId: 'SM1',
     sentAt: after(1_100),
-    resolution: null,
   },
-  failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected'), resolution: null },
+  failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected') },
   canceled: { status: 'canceled', last: ended('not_sent') },
 } as const satisfies { [S in State['status']]: Extract<State, { status: S }> }
 
@@ -89,9 +138,11 @@ export function messageIn(state: State, more: Partial<Message> = {}): Message {
     traceparent: null,
     version: 1,
     attempts: attemptOf(state)?.number ?? 0,
-    earlierVerdict: null,
+    open: [],
+    resolution: null,
     state,
     answer: null,
+    rendered: null,
     ...more,
   }
 }
@@ -101,7 +152,7 @@ export function applied(message: Message, event: Event): { message: Message; dec
   const decision = decide(message, event)
   if (decision.kind !== 'transition') return { message, decision }
   const at = event.type === 'begin' ? event.attempt.startedAt : event.at
-  return { message: advance(message, decision.next, at), decision }
+  return { message: advance(message, decision.next, decision.changes, at), decision }
 }
 
 export const play = (message: Message, ...events: Event[]): Message =>
@@ -115,8 +166,19 @@ export const entries = (decision: Decision): TimelineEntry[] =>
 export const whatFollows = (decision: Decision): string =>
   decision.kind === 'transition' ? decision.next.status : decision.kind
 
-export const begin = (number: number): Event => ({ type: 'begin', attempt: attempt(number) })
-export const lapse = { type: 'lease_lapsed', attemptId: attempt().id, at: after(5_000) } as const satisfies Event
+export const begin = (number: number): Event => ({
+  type: 'begin',
+  attempt: attempt(number),
+  means: blind,
+  rendered: null,
+})
+export const lapse = {
+  type: 'lease_lapsed',
+  attemptId: attempt().id,
+  means: blind,
+  at: after(5_000),
+  random: 0.5,
+} as const satisfies Event
 export const expire: Event = { type: 'expire', at: after(86_400_000) }
 export const cancel: Event = { type: 'cancel', apiKey: 'key1', at: after(5_000) }
 export const settle = (outcome: 'sent' | 'not_sent', number = 1): Event => ({

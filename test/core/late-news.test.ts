@@ -1,7 +1,8 @@
 /** What is told after a message was settled, told twice, or told by a person (engine.md, D6, E9). */
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../src/core/message.ts'
-import { decide, type Event } from '../../src/core/state-machine.ts'
+import type { Event } from '../../src/core/events.ts'
+import { decide } from '../../src/core/state-machine.ts'
 import {
   after,
   alarms,
@@ -28,7 +29,7 @@ describe('a late answer', () => {
     const decision = decide(messageIn(states.unknown), outcomeOf(attempt(), kind, after(9_000)))
     const outcome = kind === 'accepted' ? 'sent' : 'not_sent'
     const resolution = { by: 'late_answer', at: after(9_000), attemptId: attempt().id, outcome }
-    expect(decision).toMatchObject({ next: { status, resolution } })
+    expect(decision).toMatchObject({ next: { status }, changes: { resolution } })
     expect(entries(decision)).toMatchObject([
       { type: 'attempt_ended', attemptId: attempt().id, data: { outcome: 'unknown' } },
       { type: 'late_outcome', attemptId: attempt().id, data: { outcome: kind } },
@@ -66,7 +67,8 @@ describe('a late answer', () => {
       { type: 'late_outcome', attemptId: attempt().id },
     ])
     expect(message).toMatchObject({
-      state: { status: 'sent', sentAt: after(10_000), resolution: { by: 'late_answer', outcome: 'sent' } },
+      state: { status: 'sent', sentAt: after(10_000) },
+      resolution: { by: 'late_answer', outcome: 'sent' },
       answer: { status: 201 },
       version: settled.version + 1,
     })
@@ -179,9 +181,9 @@ describe('a person', () => {
     const decision = decide(messageIn(states.unknown), settle(outcome))
     const kept = { outcome, apiKey: 'key1', evidence: 'Seen in the console.' }
     const resolution = { by: 'operator', at: after(9_000), attemptId: open.id, ...kept }
-    expect(decision).toMatchObject({ kind: 'transition', next: { ...state, resolution } })
+    expect(decision).toMatchObject({ kind: 'transition', next: state, changes: { resolution } })
     expect(entries(decision)).toEqual([
-      { type: 'resolved', at: after(9_000), attemptId: open.id, data: { ...kept, resend: false } },
+      { type: 'resolved', at: after(9_000), attemptId: open.id, data: { by: 'operator', ...kept, resend: false } },
     ])
     expect(alarms(decision)).toEqual([])
   })

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import type { Attempt, Message } from '../../src/core/message.ts'
 import { outcomeKinds, type OutcomeKind } from '../../src/core/outcome.ts'
-import type { Event } from '../../src/core/state-machine.ts'
-import { after, attempt, messageIn, outcomeOf, states } from './fixtures.ts'
+import type { Event } from '../../src/core/events.ts'
+import { after, attempt, blind, messageIn, outcomeOf, states } from './fixtures.ts'
 
 export type Step =
   | { readonly do: 'begin' | 'expire' | 'cancel' }
@@ -38,9 +38,14 @@ export function eventOf(message: Message, begun: readonly Attempt[], asked: Step
   const of = 'which' in asked ? begun.at(-1 - asked.which) : undefined
   switch (asked.do) {
     case 'begin':
-      return { type: 'begin', attempt: { ...attempt(message.attempts + 1), startedAt: at } }
+      return {
+        type: 'begin',
+        attempt: { ...attempt(message.attempts + 1), startedAt: at },
+        means: blind,
+        rendered: null,
+      }
     case 'lapse':
-      return of === undefined ? undefined : { type: 'lease_lapsed', attemptId: of.id, at }
+      return of === undefined ? undefined : { type: 'lease_lapsed', attemptId: of.id, means: blind, at, random: 0.5 }
     case 'expire':
       return { type: 'expire', at }
     case 'cancel':

@@ -1,7 +1,9 @@
+import { openAttempt } from '../../src/core/recovery.ts'
 import { describe, expect, test } from 'vitest'
 import { statuses, type Status } from '../../src/core/message.ts'
 import { outcomeKinds } from '../../src/core/outcome.ts'
-import { advance, decide, type Effect, type Event } from '../../src/core/state-machine.ts'
+import type { Effect, Event } from '../../src/core/events.ts'
+import { advance, decide } from '../../src/core/state-machine.ts'
 import {
   after,
   alarms,
@@ -15,6 +17,8 @@ import {
   messageIn,
   outcomeOf,
   settle,
+  look,
+  blind,
   states,
   told,
   whatFollows,
@@ -34,6 +38,11 @@ const events: Record<string, Event> = {
   'lease lapsed': lapse,
   expire,
   cancel,
+  'looked found': look('found'),
+  'looked absent': look('absent'),
+  'looked failed': look('failed'),
+  'looked proven': look('absent', { absence: 'proven' }),
+  replan: { type: 'replan', means: blind, at: after(9_000), random: 0.5 },
   'settle sent': settle('sent'),
   'settle not_sent': settle('not_sent'),
   'settle other': settle('sent', 7),
@@ -54,9 +63,14 @@ other unknown    | ·         | ·        | ·       | ·       | ·    | ·    
 lease lapsed     | ·         | ·        | unknown | ·       | ·    | ·      | ·
 expire           | failed    | failed   | ·       | ·       | ·    | ·      | ·
 cancel           | canceled  | canceled | ·       | ·       | ·    | ·      | ·
+looked found     | sent      | sent     | sent    | sent    | ·    | sent   | sent
+looked absent    | ·         | ·        | ·       | unknown | ·    | ·      | ·
+looked failed    | ·         | ·        | ·       | unknown | ·    | ·      | ·
+looked proven    | ·         | ·        | ·       | queued  | ·    | ·      | ·
+replan           | ·         | ·        | ·       | ·       | ·    | ·      | ·
 settle sent      | ·         | ·        | ·       | sent    | ·    | ·      | ·
 settle not_sent  | ·         | ·        | ·       | failed  | ·    | ·      | ·
-settle other     | ·         | ·        | ·       | !       | ·    | ·      | ·`
+settle other     | ·         | ·        | ·       | ·       | ·    | ·      | ·`
 
 const [head = [], ...body] = table
   .trim()
@@ -76,6 +90,8 @@ describe('every status and every event', () => {
       begin: true,
       outcome: true,
       lease_lapsed: true,
+      looked: true,
+      replan: true,
       expire: true,
       cancel: true,
       settle: true,
@@ -97,7 +113,11 @@ describe('every status and every event', () => {
 describe('a call', () => {
   test('M1 makes a message `sending` with the attempt that was recorded', () => {
     const decision = decide(messageIn({ status: 'queued', last: null, dueAt: after(0) }), begin(1))
-    expect(decision).toEqual({ kind: 'transition', next: { status: 'sending', attempt: attempt(1) }, effects: [] })
+    expect(decision).toMatchObject({
+      kind: 'transition',
+      next: { status: 'sending', attempt: attempt(1) },
+      effects: [],
+    })
   })
 
   test('M1 that follows another moves that one to the time line, with its evidence', () => {
@@ -115,14 +135,13 @@ describe('a call', () => {
 
   test('that is accepted makes it `sent`, with the id and the time', () => {
     const event = outcomeOf(attempt(), 'accepted')
-    expect(decide(messageIn(states.sending), event)).toEqual({
+    expect(decide(messageIn(states.sending), event)).toMatchObject({
       kind: 'transition',
       next: {
         status: 'sent',
         attempt: { ...attempt(), endedAt: event.at, outcome: 'accepted', evidence: event.outcome.evidence },
         providerMessageId: 'SM1',
         sentAt: event.at,
-        resolution: null,
       },
       effects: [],
     })
@@ -131,7 +150,7 @@ describe('a call', () => {
   test('that is refused for good makes it `failed`, and nothing is due', () => {
     const decision = decide(messageIn(states.sending), outcomeOf(attempt(), 'rejected'))
     expect(decision).toMatchObject({
-      next: { status: 'failed', reason: 'provider_refused', resolution: null },
+      next: { status: 'failed', reason: 'provider_refused' },
       effects: [],
     })
   })
@@ -179,7 +198,7 @@ describe('a call', () => {
 })
 
 describe('while an earlier attempt is unknown', () => {
-  const message = messageIn({ status: 'sending', attempt: attempt(2) }, { earlierVerdict: 'unknown' })
+  const message = messageIn({ status: 'sending', attempt: attempt(2) }, { open: [openAttempt(ended('unknown'))] })
   test.each([
     ['accepted', 'sent'],
     ['rejected', 'unknown'],
@@ -197,7 +216,7 @@ test('what was not accepted by notAfter has failed, with an entry', () => {
     [states.scheduled, null],
   ] as const) {
     const decision = decide(messageIn(state), expire)
-    expect(decision).toMatchObject({ next: { status: 'failed', reason: 'expired', last, resolution: null } })
+    expect(decision).toMatchObject({ next: { status: 'failed', reason: 'expired', last } })
     expect(entries(decision)).toMatchObject([{ type: 'expired', at: after(86_400_000) }])
   }
 })
@@ -205,30 +224,20 @@ test('what was not accepted by notAfter has failed, with an entry', () => {
 describe('the next version', () => {
   test('of a message that begins an attempt counts it, and keeps what the one before ended with', () => {
     const queued = messageIn(states.queued, { version: 4, attempts: 1 })
-    const next = advance(queued, { status: 'sending', attempt: { ...attempt(2), provider: 'other' } }, after(2_000))
-    expect(next).toMatchObject({ version: 5, attempts: 2, earlierVerdict: 'not_sent', provider: 'other', answer: null })
+    const next = advance(queued, { status: 'sending', attempt: { ...attempt(2), provider: 'other' } }, {}, after(2_000))
+    expect(next).toMatchObject({ version: 5, attempts: 2, open: [], provider: 'other', answer: null })
     expect(next.updatedAt).toEqual(after(2_000))
     expect(queued.version).toBe(4)
   })
 
-  test.each([
-    [null, 'not_sent', 'not_sent'],
-    ['not_sent', 'not_sent', 'not_sent'],
-    ['unknown', 'not_sent', 'unknown'],
-    ['not_sent', 'unknown', 'unknown'],
-  ] as const)('O1 folds %s and %s into an earlier verdict of %s', (earlierVerdict, outcome, expected) => {
-    const queued = messageIn({ ...states.queued, last: ended(outcome) }, { earlierVerdict })
-    expect(advance(queued, { status: 'sending', attempt: attempt(2) }, after(2_000)).earlierVerdict).toBe(expected)
-  })
-
-  test('of a first attempt has no earlier verdict', () => {
-    const next = advance(messageIn(states.scheduled), states.sending, after(0))
-    expect(next).toMatchObject({ version: 2, attempts: 1, earlierVerdict: null })
+  test('of a first attempt has nothing open before it', () => {
+    const next = advance(messageIn(states.scheduled), states.sending, {}, after(0))
+    expect(next).toMatchObject({ version: 2, attempts: 1, open: [] })
   })
 
   test.each(statuses.filter((status) => status !== 'sending'))('that is %s begins no attempt', (status) => {
-    const next = advance(messageIn(states.sending, { version: 7 }), states[status], after(3_000))
-    expect(next).toMatchObject({ version: 8, attempts: 1, earlierVerdict: null, provider: 'fake' })
+    const next = advance(messageIn(states.sending, { version: 7 }), states[status], {}, after(3_000))
+    expect(next).toMatchObject({ version: 8, attempts: 1, open: [], provider: 'fake' })
   })
 
   test.each([
@@ -240,7 +249,7 @@ describe('the next version', () => {
     ['failed', 422],
     ['canceled', 409],
   ] as const)('that is %s has the answer %s', (status, code) => {
-    const next = advance(messageIn(states.sending), states[status], after(3_000))
+    const next = advance(messageIn(states.sending), states[status], {}, after(3_000))
     expect(next.answer?.status ?? null).toBe(code)
     expect(next.answer?.body ?? `"status":"${status}"`).toContain(`"status":"${status}"`)
   })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Attempt } from '../../src/core/message.ts'
-import type { Event } from '../../src/core/state-machine.ts'
+import type { Event } from '../../src/core/events.ts'
 import { after, applied, linesAfter } from './fixtures.ts'
 import { eventOf, starts, step } from './random-histories.ts'
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { Message } from '../../src/core/message.ts'
-import type { Event } from '../../src/core/state-machine.ts'
+import type { Event } from '../../src/core/events.ts'
 import {
   after,
   attempt,
+  blind,
   begin,
   cancel,
   expire,
@@ -113,7 +114,12 @@ describe('the time line', () => {
     const [first, second] = [1, 2].map((number) => ({ ...attempt(number), startedAt: t0 }))
     if (first === undefined || second === undefined) throw new Error('two attempts')
     const ended = outcomeOf(first, 'not_sent', t0)
-    const lines = linesOf(queued, { type: 'begin', attempt: first }, ended, { type: 'begin', attempt: second })
+    const lines = linesOf(queued, { type: 'begin', attempt: first, means: blind, rendered: null }, ended, {
+      type: 'begin',
+      attempt: second,
+      means: blind,
+      rendered: null,
+    })
     expect(lines.map(nameOf)).toEqual(['claimed', 'attempt_started 1', 'attempt_ended 1', 'attempt_started 2'])
     expect(new Set(lines.map(({ id }) => id)).size).toBe(4)
   })

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
+import { blindCapabilities } from '../support/attempt-context.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatch, lapse, rescue, steerableClock } from './steps.ts'
@@ -31,7 +32,7 @@ beforeAll(async () => {
   // A gateway with another configuration: neither the provider nor the channel is there any more.
   otherGateway = await testGateway(database.url, {
     provider: fakeProvider('other', {
-      capabilities: { channels: ['email'], deduplication: 'blind', acceptance: 'status' },
+      capabilities: { ...blindCapabilities('status'), channels: ['email'] },
     }),
   })
 })

@@ -61,7 +61,7 @@ test.each([
   answers(outcome)
   const first = await gateway.send(sms(), { key: name.replaceAll(/\W/g, '-') })
   expect(told(first)).toBe(says)
-  expect(messageIn(first)).toMatchObject({ providerMessageId, attempts: 1, resolution: null })
+  expect(messageIn(first)).toMatchObject({ providerMessageId, attempts: 1 })
   await dispatchNothing(gateway)
   expect(gateway.provider.calls).toHaveLength(1)
 })

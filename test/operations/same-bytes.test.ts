@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RenderedRequest } from '../../src/providers/provider.ts'
 import { webhook, type WebhookSettings } from '../../src/providers/webhook.ts'
+import { wholeRequest } from '../support/attempt-context.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, notSent, testGateway, type TestGateway } from '../support/gateway.ts'
 import { dispatch, makeDue, steerableClock } from './steps.ts'
@@ -22,7 +23,7 @@ let gateway: TestGateway
 beforeAll(async () => {
   const provider = fakeProvider('hooks', {
     send: async (message, attempt) => {
-      requests.push(webhook.render(message, settings, attempt))
+      requests.push(wholeRequest(webhook, message, settings, attempt))
       return requests.length === 1 ? notSent() : accepted()
     },
   })

@@ -99,7 +99,7 @@ test('metrics tell how many are unknown, how old the oldest is, and how they wer
   await unknownMessage('metrics')
   const { body } = await gateway.get('/metrics')
   const value = (name: string): number => Number(new RegExp(`^${name} ([\\d.e+-]+)$`, 'm').exec(body)?.[1] ?? NaN)
-  expect(value('sendonce_unknown')).toBe((await listed()).length)
+  expect(value('sendonce_unknown\\{waits_for="person"\\}')).toBe((await listed()).length)
   expect(value('sendonce_unknown_oldest_seconds')).toBeGreaterThan(0)
   expect(body).toMatch(/sendonce_settled_total\{by="operator",to="sent"\} 1/)
   expect(body).toMatch(/sendonce_settled_total\{by="late_answer",to="sent"\} 1/)

@@ -8,7 +8,8 @@ import { promisify } from 'node:util'
 import { array, assert as holds, constantFrom, ipV6, nat, oneof, property, string, tuple } from 'fast-check'
 import type { Agent } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
-import { agentFor, callProvider, CallRefused, judgeCall } from '../../src/providers/http-outcome.ts'
+import { agentFor, callProvider, CallRefused } from '../../src/providers/http-outcome.ts'
+import { judgeCall } from '../../src/providers/judge-answer.ts'
 import type { AnswerRules } from '../../src/providers/provider.ts'
 import {
   type Allowed,
@@ -17,6 +18,7 @@ import {
   isPublicAddress,
   isPublicOrPrivateAddress,
 } from '../../src/providers/public-address.ts'
+import { blindCapabilities } from '../support/attempt-context.ts'
 import { afterRequest, http, says, type ScriptedServer, scriptedServer } from '../support/scripted-server.ts'
 import { words } from '../support/words.ts'
 
@@ -213,7 +215,7 @@ const rules: AnswerRules = {
 async function call(agent: Agent, origin: string) {
   const request = { origin, path: '/', method: 'POST', headers: {}, body: '{}' } as const
   const result = await callProvider(agent, request, times, () => true)
-  return { ...result, outcome: judgeCall(result, rules, 'status') }
+  return { ...result, outcome: judgeCall(result, rules, blindCapabilities('status')) }
 }
 function agentWith(allowed: Allowed, resolve?: ReturnType<typeof resolver>['resolve']): Agent {
   const agent = agentFor({ ...times, concurrency: 4 }, checkedConnector(allowed, resolve))

@@ -5,11 +5,14 @@ import { Value } from 'typebox/value'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { channels, type Channel, type MessageRequest } from '../../src/core/message-content.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
-import { agentFor, callProvider, judgeCall } from '../../src/providers/http-outcome.ts'
-import { sandbox, type SandboxSettings } from '../../src/providers/sandbox.ts'
+import { agentFor, callProvider } from '../../src/providers/http-outcome.ts'
+import { judgeCall } from '../../src/providers/judge-answer.ts'
+import { sandboxAdapters, type SandboxSettings } from '../../src/providers/sandbox.ts'
 import { magicRecipient, magics, sandboxErrors, type Magic } from '../../src/sandbox/magic.ts'
 import { startSandbox, type Sandbox } from '../../src/sandbox/server.ts'
-import { attemptContext } from '../support/attempt-context.ts'
+import { attemptContext, blindCapabilities } from '../support/attempt-context.ts'
+
+const sandbox = sandboxAdapters[0] ?? expect.unreachable()
 
 let folder: string
 let server: Sandbox
@@ -50,7 +53,7 @@ async function twoAttempts(channel: Channel, to: string, firstTimeoutMs = 20_000
     const context = attemptContext({ messageId, attemptNumber })
     const request = sandbox.render(messageTo(channel, to), settings, context)
     const result = await callProvider(agent, request, settings, () => true)
-    return judgeCall(result, sandbox.answers, sandbox.capabilities.acceptance)
+    return judgeCall(result, sandbox.answers, blindCapabilities('status'))
   }
   return [await attempt(1), await attempt(2)]
 }
@@ -135,7 +138,7 @@ test('a request carries message id, provider and time-out, and traceparent where
   const request = sandbox.render(message, settings, context)
   expect(request).toMatchObject({ origin: 'http://sandbox.example', method: 'POST', path: '/base/v1/send' })
   expect(request.headers).toEqual({ 'content-type': 'application/json', 'x-answer-timeout-ms': '5000' })
-  expect(JSON.parse(request.body)).toEqual({ messageId: 'msg_1', provider: 'sandbox-blind', ...message })
+  expect(JSON.parse(request.body ?? '')).toEqual({ messageId: 'msg_1', provider: 'sandbox-blind', ...message })
 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   expect(sandbox.render(message, settings, { ...context, traceparent }).headers).toMatchObject({ traceparent })
@@ -159,7 +162,9 @@ test('every error that the sandbox documents is in the table of the adapter, und
 test("an error body that is not the sandbox's own proves nothing, whatever its status", () => {
   for (const body of ['', 'Bad Gateway', '{"error":"rate_limited"}', '{"error":{"code":"rate_limited"}}']) {
     const answer = { status: 429, headers: {}, body, complete: true, retryAfterMs: null }
-    expect(judgeCall({ phase: 'answered', answer, code: null }, sandbox.answers, 'status').kind).toBe('unknown')
+    expect(
+      judgeCall({ phase: 'answered', answer, code: null }, sandbox.answers, blindCapabilities('status')).kind,
+    ).toBe('unknown')
   }
 })
 
@@ -169,7 +174,6 @@ test('settings are strict and have defaults', () => {
     connectTimeoutMs: 1000,
     answerTimeoutMs: 5000,
     concurrency: 64,
-    providerName: 'sandbox-blind',
     refusedUrl: 'http://127.0.0.1:1',
   })
   expect(Value.Check(sandbox.settings, { ...settingsWith(), apiKey: 'unknown' })).toBe(false)

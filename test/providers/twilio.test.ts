@@ -1,9 +1,9 @@
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
 import type { MessageRequest } from '../../src/core/message-content.ts'
-import { type CallResult, judgeCall } from '../../src/providers/http-outcome.ts'
+import { type CallResult, judgeCall } from '../../src/providers/judge-answer.ts'
 import { twilio, type TwilioSettings } from '../../src/providers/twilio.ts'
-import { attemptContext } from '../support/attempt-context.ts'
+import { attemptContext, blindCapabilities, wholeRequest } from '../support/attempt-context.ts'
 
 const settings: TwilioSettings = {
   accountSid: `AC${'0'.repeat(32)}`,
@@ -33,7 +33,7 @@ function judged({ status, body, complete = true, retryAfterMs }: Answer) {
     answer: { status, body, complete, headers: {}, retryAfterMs: retryAfterMs ?? null },
     code: null,
   }
-  return judgeCall(result, twilio.answers, twilio.capabilities.acceptance)
+  return judgeCall(result, twilio.answers, blindCapabilities('status'))
 }
 /** Twilio's error body; its `message` repeats the recipient, as Twilio's does. */
 const refusal = (status: number, code: number, more: Partial<Answer> = {}): Answer => ({
@@ -152,7 +152,7 @@ test('a message needs a sender from somewhere', () => {
   expect(takes(sms(longest))).toBeNull()
 })
 
-const rendered = (message: MessageRequest, own = settings) => twilio.render(message, own, attempt)
+const rendered = (message: MessageRequest, own = settings) => wholeRequest(twilio, message, own, attempt)
 const formOf = (body: string) => [...new URLSearchParams(body)]
 const senderIn = (message: MessageRequest, own: TwilioSettings) =>
   formOf(rendered(message, own).body).filter(([name]) => name !== 'To' && name !== 'Body')
@@ -191,7 +191,7 @@ test('the request signs in as the account, or as the API key; the trace context 
   expect(login(settings)).toBe(`${settings.accountSid}:secret:with:colons`)
   expect(login({ ...settings, apiKeySid })).toBe(`${apiKeySid}:secret:with:colons`)
   expect(rendered(sms('x'), { ...settings, apiKeySid }).path).toContain(settings.accountSid)
-  expect(Object.keys(rendered(sms('x')).headers)).toEqual(['authorization', 'content-type', 'accept'])
+  expect(Object.keys(rendered(sms('x')).headers)).toEqual(['content-type', 'accept', 'authorization'])
 })
 
 test.each([

@@ -12,8 +12,10 @@ import { array, assert as holds, asyncProperty, constantFrom } from 'fast-check'
 import { Agent, buildConnector } from 'undici'
 import { expect, test, vi } from 'vitest'
 import type { Outcome } from '../../src/core/outcome.ts'
-import { agentFor, callProvider, type CallResult, judgeCall } from '../../src/providers/http-outcome.ts'
+import { agentFor, callProvider } from '../../src/providers/http-outcome.ts'
+import { type CallResult, judgeCall } from '../../src/providers/judge-answer.ts'
 import type { AnswerRules, RenderedRequest, WriteGate } from '../../src/providers/provider.ts'
+import { blindCapabilities } from '../support/attempt-context.ts'
 import {
   afterRequest,
   atAccept,
@@ -156,7 +158,7 @@ test.each(rows)('$name is $phase, $outcome', async (row) => {
 
   expect(result.phase).toBe(row.phase)
   expect(result.code ?? '').toMatch(row.code ?? /^$/)
-  const outcome = judgeCall(result, rules, 'status')
+  const outcome = judgeCall(result, rules, blindCapabilities('status'))
   expect(outcome).toMatchObject({ kind: row.outcome, evidence: { phase: row.phase } })
   expect(outcome.kind === 'accepted' ? outcome.providerMessageId : null).toBe(row.id ?? null)
   expect(JSON.stringify(outcome.evidence)).not.toContain('canary')
@@ -172,7 +174,7 @@ test.each(rows)('$name is $phase, $outcome', async (row) => {
   // A body that did not come whole is marked, and no proof where the body is the verdict; none is long.
   const { body, complete } = result.phase === 'answered' ? result.answer : { body: '', complete: false }
   expect(complete).toBe(result.phase === 'answered' && result.code === null)
-  expect(complete || judgeCall(result, rules, 'body').kind !== 'accepted').toBe(true)
+  expect(complete || judgeCall(result, rules, blindCapabilities('body')).kind !== 'accepted').toBe(true)
   expect(body.length).toBeLessThanOrEqual(64 * 1024)
 })
 

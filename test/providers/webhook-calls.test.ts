@@ -26,7 +26,12 @@ const inside = { allowPrivateAddresses: true }
 const open = (): boolean => true
 const noContent = http('204 No Content')
 const send = (by: Provider, url: string, attempt: Partial<AttemptContext> = {}, data: unknown = { id: 7 }) =>
-  by.send({ channel: 'webhook', to: url, content: { type: 'order.shipped', data } }, attemptContext(attempt), open)
+  by.send(
+    { channel: 'webhook', to: url, content: { type: 'order.shipped', data } },
+    attemptContext(attempt),
+    open,
+    null,
+  )
 
 test('on the wire: one request, whose bytes the verifier accepts', async () => {
   const server = await receiver(noContent)
@@ -94,8 +99,16 @@ test('no other answer keeps a URL from being called', async () => {
   expect(kinds.map(({ kind }) => kind)).toEqual(['unknown', 'unknown', 'accepted'])
 })
 
-test('blind; a configuration that promises more is refused, for nothing would act on it', () => {
-  expect(provider().capabilities).toEqual({ channels: ['webhook'], deduplication: 'blind', acceptance: 'status' })
-  const promised = checkProvider({ adapter: 'webhook', signingSecret: `whsec_${'A'.repeat(32)}`, deduplicates: true })
-  expect(promised).toMatchObject({ mistakes: [expect.stringMatching(/^\.deduplicates: must be/)] })
+test('blind, unless the configuration says that receivers deduplicate: then it takes our id as a key, for a day', () => {
+  const blind = { channels: ['webhook'], deduplication: null, lookup: null, lateEvidence: 'none', acceptance: 'status' }
+  expect(provider().capabilities).toEqual(blind)
+  const given = { adapter: 'webhook', signingSecret: `whsec_${'A'.repeat(32)}`, deduplicates: true }
+  const checked = checkProvider(given)
+  const { capabilities } = 'mistakes' in checked ? expect.unreachable() : checked.create('hooks')
+  expect(capabilities).toMatchObject({
+    deduplication: { keyField: 'header webhook-id', lifetimeMs: 86_400_000, repeat: 'same_response' },
+  })
+  expect(checkProvider({ ...given, deduplicates: 'yes' })).toMatchObject({
+    mistakes: ['.deduplicates: must be boolean'],
+  })
 })

@@ -6,11 +6,11 @@ import { Webhook as SvixWebhook } from 'svix'
 import { expect, test } from 'vitest'
 import { canonicalJson } from '../../src/core/fingerprint.ts'
 import type { MessageRequest, WebhookRequest } from '../../src/core/message-content.ts'
-import { judgeCall } from '../../src/providers/http-outcome.ts'
+import { judgeCall } from '../../src/providers/judge-answer.ts'
 import type { AttemptContext } from '../../src/providers/provider.ts'
 import { checkProvider } from '../../src/providers/registry.ts'
 import { signatures, webhook, type WebhookSettings } from '../../src/providers/webhook.ts'
-import { attemptContext } from '../support/attempt-context.ts'
+import { attemptContext, blindCapabilities, wholeRequest } from '../support/attempt-context.ts'
 import { words } from '../support/words.ts'
 
 const secretOf = (bytes: number, fill = 7): string => `whsec_${Buffer.alloc(bytes, fill).toString('base64')}`
@@ -32,7 +32,7 @@ const event = (data: unknown = { id: 7 }, more: Partial<WebhookRequest> = {}): W
   ...more,
 })
 const rendered = (message: MessageRequest, attempt: Partial<AttemptContext> = {}, own: Partial<WebhookSettings> = {}) =>
-  webhook.render(message, { ...settings, ...own }, attemptContext(attempt))
+  wholeRequest(webhook, message, { ...settings, ...own }, attemptContext(attempt))
 
 /** What the verifiers read from a body that both accept. They share their cryptography, which is not node's. */
 function verified(secret: string, body: string, headers: Readonly<Record<string, string>>): unknown {
@@ -207,7 +207,7 @@ const judged = (status: number, body = '', complete = true) =>
   judgeCall(
     { phase: 'answered', answer: { status, body, complete, headers: {}, retryAfterMs: 7000 }, code: null },
     webhook.answers,
-    webhook.capabilities.acceptance,
+    blindCapabilities('status'),
   )
 
 test.each([200, 201, 202, 204, 207, 299])('%i is acceptance, by its status line alone', (status) => {

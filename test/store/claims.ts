@@ -4,7 +4,7 @@ import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fi
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Attempt, EndedAttempt, Message, State } from '../../src/core/message.ts'
 import type { OutcomeKind } from '../../src/core/outcome.ts'
-import type { Effect } from '../../src/core/state-machine.ts'
+import type { Effect } from '../../src/core/events.ts'
 import { advance } from '../../src/core/state-machine.ts'
 import type { Claim } from '../../src/store/claim-message.ts'
 import type { Change } from '../../src/store/save-message.ts'
@@ -19,7 +19,14 @@ export interface Asked {
 }
 
 export function newAttempt(number = 1): Attempt {
-  return { id: uuidv7(), number, provider: 'fake', startedAt: new Date() }
+  return {
+    id: uuidv7(),
+    number,
+    provider: 'fake',
+    identity: 'fake-identity',
+    startedAt: new Date(),
+    leaseUntil: new Date(Date.now() + 4_000),
+  }
 }
 
 export function ended(attempt: Attempt, outcome: OutcomeKind): EndedAttempt {
@@ -59,9 +66,11 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
     traceparent: null,
     version: 1,
     attempts: as === 'sending' ? 1 : 0,
-    earlierVerdict: null,
+    open: [],
+    resolution: null,
     state: states[as](),
     answer: null,
+    rendered: null,
   }
   return {
     message,
@@ -77,11 +86,11 @@ export function changeTo(
   state: State,
   { effects = [], leaseMs = null, mayHaveDueWork = true }: Partial<Omit<Change, 'next'>> & { effects?: Effect[] } = {},
 ): Change {
-  return { next: advance(message, state, new Date()), effects, leaseMs, mayHaveDueWork }
+  return { next: advance(message, state, {}, new Date()), effects, leaseMs, mayHaveDueWork }
 }
 
 export function sentState(message: Message, providerMessageId: string | null = 'p1'): State {
   if (message.state.status !== 'sending') throw new Error('only a call can be accepted')
   const attempt = ended(message.state.attempt, 'accepted')
-  return { status: 'sent', attempt, providerMessageId, sentAt: new Date(), resolution: null }
+  return { status: 'sent', attempt, providerMessageId, sentAt: new Date() }
 }

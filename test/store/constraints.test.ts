@@ -30,6 +30,7 @@ const neverCalled: Row = {
   ...notEnded,
   attempts: 0,
   attempt_id: null,
+  attempt_number: null,
   attempt_provider: null,
   attempt_started_at: null,
 }
@@ -39,14 +40,15 @@ const refused: Readonly<Record<string, readonly [table: string, ...rows: Row[]]>
   messages_channel_check: ['messages', { ...queued, channel: 'pigeon' }],
   messages_version_check: ['messages', { ...queued, version: 0 }],
   messages_attempts_check: ['messages', { ...sending, attempts: -1 }],
-  messages_outcome_check: ['messages', { ...unknown, outcome: 'perhaps', earlier_verdict: 'unknown' }],
-  messages_earlier_verdict_check: ['messages', { ...unknown, earlier_verdict: 'perhaps' }],
+  messages_outcome_check: ['messages', { ...unknown, outcome: 'perhaps', open_attempts: '[]' }],
+  messages_attempt_number_check: ['messages', { ...sending, attempt_number: 0 }],
   status_is_known: ['messages', { ...queued, status: 'held' }],
   attempt_is_whole: [
     'messages',
     { ...queued, attempts: 1 },
     { ...sending, attempts: 0 },
     { ...sending, attempt_provider: null },
+    { ...sending, attempt_number: null },
     { ...sending, attempt_started_at: null },
     { ...canceled, attempt_started_at: new Date() },
   ],
@@ -82,9 +84,21 @@ const refused: Readonly<Record<string, readonly [table: string, ...rows: Row[]]>
   unknown_has_evidence: [
     'messages',
     { status: 'unknown' },
-    { status: 'unknown', earlier_verdict: 'unknown' },
+    { status: 'unknown', open_attempts: '[]' },
     { ...rightRows['queued again'], status: 'unknown' },
-    { ...rightRows['queued again'], status: 'unknown', earlier_verdict: 'rejected' },
+  ],
+  only_unknown_has_a_plan: ['messages', { ...sending, plan: '{}' }, { ...queued, plan: '{}' }, { ...sent, plan: '{}' }],
+  only_what_is_not_settled_is_open: [
+    'messages',
+    { ...rightRows['queued again'], open_attempts: '[]' },
+    { ...sent, open_attempts: '[]' },
+    { ...failed, open_attempts: '[]' },
+  ],
+  only_what_may_go_out_is_rendered: [
+    'messages',
+    { ...scheduled, rendered: 'bytes' },
+    { ...sent, rendered: 'bytes' },
+    { ...canceled, rendered: 'bytes' },
   ],
   sent_was_accepted: [
     'messages',
@@ -172,7 +186,6 @@ test.each([
   ['environments of keys', 'idempotency_keys_environment_check', environments],
   ['environments of API keys', 'api_keys_environment_check', environments],
   ['outcomes', 'messages_outcome_check', outcomeKinds],
-  ['earlier verdicts', 'messages_earlier_verdict_check', outcomeKinds],
   ['scopes', 'api_keys_scopes_check', apiScopes],
   ['statuses that retention erases', 'erased_messages_status_check', statuses.filter(isFinal)],
 ])('the %s of the data base are those of the core', async (_, name, words) => {
@@ -201,7 +214,7 @@ test('no index names a column that an outcome changes, predicates included', asy
     `SELECT indexdef AS definition FROM pg_indexes WHERE tablename = 'messages'`,
   )
   const changed =
-    /\b(status|version|attempts|outcome|evidence|due_at|lease_until|updated_at|sent_at|resolution|answer_status|attempt_\w+|provider_message_id|failed_reason|earlier_verdict)\b/
+    /\b(status|version|attempts|outcome|evidence|due_at|lease_until|updated_at|sent_at|resolution|answer_status|attempt_\w+|provider_message_id|failed_reason|open_attempts|plan|rendered)\b/
   expect(rows.map(({ definition }) => definition).filter((definition) => changed.test(definition))).toEqual([])
   expect(rows.length).toBeGreaterThan(3)
 })

@@ -1,7 +1,8 @@
 /** Rows and messages: what is written reads back the same, in every state; an impossible row throws. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Message, Resolution, State } from '../../src/core/message.ts'
+import type { Message, Plan, Resolution, State } from '../../src/core/message.ts'
 import { statuses } from '../../src/core/message.ts'
+import { openAttempt } from '../../src/core/recovery.ts'
 import { openDatabase, type Database } from '../../src/store/database.ts'
 import { messageFromRow, type MessageRowWithAnswer } from '../../src/store/message-rows.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
@@ -37,37 +38,49 @@ const byPerson: Resolution = {
 }
 const lateAnswer: Resolution = { by: 'late_answer', at: new Date(), attemptId: first.id, outcome: 'not_sent' }
 
+const plan: Plan = { step: 'look', at: soon, givesUpAt: soon, steps: 3 }
+
 const lateRefusal = {
   status: 'failed',
   reason: 'provider_refused',
   last: ended(first, 'rejected'),
-  resolution: lateAnswer,
 } as const
 
-const states: readonly (readonly [string, State])[] = [
+const open = [openAttempt(ended(first, 'unknown'))]
+
+const states: [string, State, Partial<Message>?][] = [
   ['scheduled', { status: 'scheduled', sendAt: soon }],
   ['queued, never called', { status: 'queued', last: null, dueAt: soon }],
   ['queued again', { status: 'queued', last: ended(first, 'not_sent'), dueAt: soon }],
-  ['sending', { status: 'sending', attempt: first }],
-  ['unknown', { status: 'unknown', attempt: ended(first, 'unknown') }],
+  ['sending', { status: 'sending', attempt: first }, { rendered: 'what was "sent"' }],
+  ['sending again, with an attempt open', { status: 'sending', attempt: second }, { open, rendered: 'bytes' }],
   [
-    'sent',
-    { status: 'sent', attempt: ended(first, 'accepted'), providerMessageId: 'p', sentAt: soon, resolution: null },
+    'unknown, after a repeat that was not sent',
+    { status: 'unknown', attempt: ended(second, 'not_sent'), plan: null },
+    { open },
   ],
+  ['unknown', { status: 'unknown', attempt: ended(first, 'unknown'), plan: null }],
+  [
+    'unknown, with a step planned',
+    { status: 'unknown', attempt: ended(first, 'unknown'), plan },
+    { rendered: 'bytes' },
+  ],
+  ['sent', { status: 'sent', attempt: ended(first, 'accepted'), providerMessageId: 'p', sentAt: soon }],
   [
     'sent, settled by a person',
-    { status: 'sent', attempt: ended(first, 'unknown'), providerMessageId: null, sentAt: soon, resolution: byPerson },
+    { status: 'sent', attempt: ended(first, 'unknown'), providerMessageId: null, sentAt: soon },
+    { resolution: byPerson },
   ],
-  ['failed', lateRefusal],
-  ['expired, never called', { status: 'failed', reason: 'expired', last: null, resolution: null }],
+  ['failed', lateRefusal, { resolution: lateAnswer }],
+  ['expired, never called', { status: 'failed', reason: 'expired', last: null }],
   [
     'failed, settled by a person',
     {
       status: 'failed',
       reason: 'resolved_not_sent',
       last: ended(first, 'unknown'),
-      resolution: { ...byPerson, outcome: 'not_sent' },
     },
+    { resolution: { ...byPerson, outcome: 'not_sent' } },
   ],
   ['canceled', { status: 'canceled', last: null }],
   ['canceled after a try', { status: 'canceled', last: ended(first, 'not_sent') }],
@@ -79,7 +92,7 @@ test('every status is among the states of this test', () => {
 
 /** Raw rows, Prisma's rows, and rows found by key: all must read the same. Lists leave the stored answer out. */
 async function expectFoundEverywhere(expected: Message | undefined): Promise<void> {
-  const { answer: _, ...shown } = expected ?? newClaim('').message
+  const { answer: _, rendered: __, ...shown } = expected ?? newClaim('').message
   const byKey = await store.findKey(scope, [shown.idempotencyKey])
   expect(byKey?.kind === 'message' ? byKey.message : undefined).toEqual(expected)
   expect(await store.findMessages([shown.id])).toEqual([expected])
@@ -87,30 +100,51 @@ async function expectFoundEverywhere(expected: Message | undefined): Promise<voi
   expect((await store.listMessages(scope, {}, 1, null))[0]).toEqual(shown)
 }
 
-test.each(states)('a message that is %s reads back as it was written, however it is read', async (_, state) => {
-  const had = await claimed({ as: state.status === 'scheduled' ? 'scheduled' : 'queued' })
-  const attempted = 'attempt' in state || ('last' in state && state.last !== null)
-  const before: Message = {
-    ...had,
-    attempts: attempted && state.status !== 'sending' ? 1 : 0,
-  }
-  const change = changeTo(before, state, { leaseMs: state.status === 'sending' ? 1_000 : null })
-  const next = state.status === 'scheduled' ? { ...change.next, sendAt: had.sendAt } : change.next
-  const expected =
-    state.status === 'scheduled' && had.sendAt !== null ? { ...next, state: { ...state, sendAt: had.sendAt } } : next
-  expect(await store.saveMessage({ ...change, next: expected })).toBe(true)
-  await expectFoundEverywhere(expected)
-})
+/** The lease is the data base's to set; whoever began the attempt knows it to within a moment. */
+async function leaseOf(id: string): Promise<Date | null> {
+  const rows = await database.query<{ lease_until: Date | null }>('SELECT lease_until FROM messages WHERE id = $1', [
+    id,
+  ])
+  return rows[0]?.lease_until ?? null
+}
+function withLease(message: Message, leaseUntil: Date | null): Message {
+  const { state } = message
+  if (leaseUntil === null) return message
+  if ('attempt' in state) return { ...message, state: { ...state, attempt: { ...state.attempt, leaseUntil } } as State }
+  if (!('last' in state) || state.last === null) return message
+  return { ...message, state: { ...state, last: { ...state.last, leaseUntil } } }
+}
 
-test('a second attempt reads back with its number and the verdict of those before it', async () => {
+test.each(states)(
+  'a message that is %s reads back as it was written, however it is read',
+  async (_, state, more = {}) => {
+    const had = await claimed({ as: state.status === 'scheduled' ? 'scheduled' : 'queued' })
+    const attempted = 'attempt' in state || ('last' in state && state.last !== null)
+    const before: Message = {
+      ...had,
+      attempts: attempted && state.status !== 'sending' ? 1 : 0,
+    }
+    const change = changeTo(before, state, {
+      leaseMs: 'attempt' in state || ('last' in state && state.last !== null) ? 1_000 : null,
+    })
+    const changed = { ...change.next, ...more }
+    const next = state.status === 'scheduled' ? { ...changed, sendAt: had.sendAt } : changed
+    const expected =
+      state.status === 'scheduled' && had.sendAt !== null ? { ...next, state: { ...state, sendAt: had.sendAt } } : next
+    expect(await store.saveMessage({ ...change, next: expected })).toBe(true)
+    await expectFoundEverywhere(withLease(expected, await leaseOf(had.id)))
+  },
+)
+
+test('a second attempt reads back with its number', async () => {
   const message = await claimed({ as: 'queued' })
   const tried = changeTo({ ...message, attempts: 1 }, { status: 'queued', last: ended(first, 'not_sent'), dueAt: soon })
   await store.saveMessage(tried)
   const again = changeTo(tried.next, { status: 'sending', attempt: second }, { leaseMs: 1_000 })
   await store.saveMessage(again)
   const [found] = await store.findMessages([message.id])
-  expect(found).toEqual(again.next)
-  expect(found).toMatchObject({ attempts: 2, earlierVerdict: 'not_sent', state: { attempt: { number: 2 } } })
+  expect(found).toEqual(withLease(again.next, await leaseOf(message.id)))
+  expect(found).toMatchObject({ attempts: 2, open: [], state: { attempt: { number: 2 } } })
 })
 
 test('what was asked reads back whole: members, metadata, texts of any script, times and trace', async () => {
@@ -134,9 +168,9 @@ test('what was asked reads back whole: members, metadata, texts of any script, t
 
 async function rawRow(state: State['status']): Promise<MessageRowWithAnswer> {
   const message = await claimed({ as: 'queued' })
-  const found = states.find(([, { status }]) => status === state)?.[1]
-  if (found === undefined) throw new Error('every status is there')
-  await store.saveMessage(changeTo({ ...message, attempts: 1 }, found, { leaseMs: 1_000 }))
+  const [, found, more] = states.find(([, { status }]) => status === state) ?? expect.unreachable()
+  const change = changeTo({ ...message, attempts: 1 }, found, { leaseMs: 1_000 })
+  await store.saveMessage({ ...change, next: { ...change.next, ...more } })
   const row = await opened.prisma.message.findUniqueOrThrow({ where: { id: message.id } })
   const answer = await opened.prisma.answer.findUnique({ where: { messageId: message.id } })
   const { contentType = null, location = null, body = null } = answer ?? {}
@@ -165,14 +199,13 @@ test.each([
 
 test('a stored answer is replaced with the verdict that it belonged to, and erased with its message', async () => {
   const message = await claimed({ as: 'queued' })
-  const failed = changeTo({ ...message, attempts: 1 }, { ...lateRefusal, resolution: null })
+  const failed = changeTo({ ...message, attempts: 1 }, { ...lateRefusal }, { leaseMs: 1_000 })
   await store.saveMessage(failed)
   const corrected = changeTo(failed.next, {
     status: 'sent',
     attempt: ended(first, 'accepted'),
     providerMessageId: 'p',
     sentAt: soon,
-    resolution: { ...lateAnswer, outcome: 'sent' },
   })
   await store.saveMessage(corrected)
   const [found] = await store.findMessages([message.id])

@@ -5,7 +5,14 @@ import type { TestDatabase } from '../support/database.ts'
 export type Row = Readonly<Record<string, unknown>>
 
 const at = new Date()
-const attempt: Row = { attempts: 1, attempt_id: randomUUID(), attempt_provider: 'fake', attempt_started_at: at }
+const attempt: Row = {
+  attempts: 1,
+  attempt_id: randomUUID(),
+  attempt_number: 1,
+  attempt_provider: 'fake',
+  attempt_started_at: at,
+  lease_until: at,
+}
 const ended = (outcome: string): Row => ({ ...attempt, attempt_ended_at: at, outcome, evidence: '{}' })
 const answer: Row = { answer_status: 201 }
 
@@ -15,6 +22,8 @@ export const rightRows = {
   'queued again': { status: 'queued', due_at: at, ...ended('not_sent') },
   sending: { status: 'sending', lease_until: at, ...attempt },
   unknown: { status: 'unknown', ...ended('unknown') },
+  'unknown, and looked for': { status: 'unknown', plan: '{}', ...ended('unknown') },
+  'unknown, for an earlier attempt is': { status: 'unknown', open_attempts: '[]', ...ended('not_sent') },
   sent: { status: 'sent', sent_at: at, ...ended('accepted'), ...answer },
   'sent by a person': { status: 'sent', sent_at: at, resolution: '{}', ...ended('unknown'), ...answer },
   failed: { status: 'failed', failed_reason: 'provider_refused', ...ended('rejected'), ...answer },

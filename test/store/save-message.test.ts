@@ -1,7 +1,7 @@
 /** The write of every change after the claim (save-message.ts, S1, S2). */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Message } from '../../src/core/message.ts'
-import type { Effect } from '../../src/core/state-machine.ts'
+import type { Effect } from '../../src/core/events.ts'
 import { openDatabase, type Database } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'

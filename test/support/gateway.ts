@@ -8,14 +8,14 @@ import { v7 as uuidv7 } from 'uuid'
 import { buildApp } from '../../src/app.ts'
 import { databaseClock, type Clock } from '../../src/clock.ts'
 import type { Channel } from '../../src/core/message-content.ts'
-import type { Outcome } from '../../src/core/outcome.ts'
+import type { LookResult, Outcome } from '../../src/core/outcome.ts'
 import type { Deps } from '../../src/deps.ts'
 import { authenticator } from '../../src/http/auth.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
 import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
-import type { AttemptContext, Provider, WriteGate } from '../../src/providers/provider.ts'
+import type { AttemptContext, LookContext, Provider, WriteGate } from '../../src/providers/provider.ts'
 import { openDatabase } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 
@@ -23,12 +23,16 @@ export const apiKey = `so_live_test_${'k'.repeat(40)}`
 
 export interface Call extends AttemptContext {
   readonly to: string
+  readonly rendered: string | null
 }
 
 export interface FakeProvider extends Provider {
   readonly calls: Call[]
   /** What the next calls come to; default: accepted at once. */
   answer: (call: Call, gate: WriteGate) => Outcome | Promise<Outcome>
+  readonly looks: LookContext[]
+  /** What the next look-ups tell; default: nothing is there. */
+  show: (look: LookContext) => LookResult | Promise<LookResult>
 }
 
 export const accepted = (providerMessageId: string | null = 'p1'): Outcome => ({
@@ -43,6 +47,16 @@ export const rejected = (): Outcome => ({
 export const lost = (): Outcome => ({
   kind: 'unknown',
   evidence: { phase: 'begun', code: 'UND_ERR_SOCKET', detail: 'no answer' },
+})
+export const nothing = (): LookResult => ({
+  kind: 'absent',
+  evidence: { phase: 'answered', httpStatus: 200, detail: 'not shown' },
+})
+export const found = (count = 1): LookResult => ({
+  kind: 'found',
+  count,
+  providerMessageId: 'p1',
+  evidence: { phase: 'answered', httpStatus: 200, detail: 'shown' },
 })
 export const notSent = (
   reason: 'not_begun' | 'refused_for_now' | 'credentials' = 'not_begun',
@@ -61,18 +75,28 @@ export function fakeProvider(name: string, more: Partial<Provider> = {}): FakePr
     environment: 'live',
     capabilities: {
       channels: ['sms', 'email', 'chat', 'push', 'webhook'],
-      deduplication: 'blind',
+      deduplication: null,
+      lookup: null,
+      lateEvidence: 'none',
       acceptance: 'status',
     },
+    identity: 'fake-identity',
     callMs: 2_000,
     concurrency: 64,
     limitBroken: () => null,
     calls: [],
     answer: () => accepted(),
-    send: async (message, attempt, gate) => {
-      const call = { ...attempt, to: message.to }
+    looks: [],
+    show: () => nothing(),
+    render: ({ to, content }, { messageId }) => JSON.stringify({ messageId, to, content }),
+    send: async (message, attempt, gate, rendered) => {
+      const call = { ...attempt, to: message.to, rendered }
       provider.calls.push(call)
       return provider.answer(call, gate)
+    },
+    look: async (_, look) => {
+      provider.looks.push(look)
+      return provider.show(look)
     },
     close: async () => {},
     ...more,
@@ -137,6 +161,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
     leaseMarginMs: options.leaseMarginMs ?? 2_000,
     acceptsClaims: () => true,
     nudgeDispatcher: () => {},
+    nudgeReconciler: () => {},
   }
   const { fastify: app } = await buildApp({
     deps,

@@ -7,11 +7,13 @@ import {
   type State,
   type Status,
 } from '../../src/core/message.ts'
-import { outcomeKinds, type Outcome, type OutcomeKind } from '../../src/core/outcome.ts'
-import { decide, type Event } from '../../src/core/state-machine.ts'
+import { outcomeKinds, type LookResult, type Outcome, type OutcomeKind } from '../../src/core/outcome.ts'
+import type { Event } from '../../src/core/events.ts'
+import type { RecoveryMeans } from '../../src/core/recovery.ts'
+import { decide } from '../../src/core/state-machine.ts'
 
 export const at = new Date('2026-12-01T09:00:00.000Z')
-export const attempt: Attempt = { id: 'a1', number: 1, provider: 'p', startedAt: at }
+export const attempt: Attempt = { id: 'a1', number: 1, provider: 'p', identity: 'i', startedAt: at, leaseUntil: at }
 export const ended = (outcome: OutcomeKind): EndedAttempt => ({
   ...attempt,
   endedAt: at,
@@ -24,9 +26,13 @@ export const ordinaryStates: { [S in Status]: Extract<State, { status: S }> } = 
   scheduled: { status: 'scheduled', sendAt: at },
   queued: { status: 'queued', last: ended('not_sent'), dueAt: at },
   sending: { status: 'sending', attempt },
-  unknown: { status: 'unknown', attempt: ended('unknown') },
-  sent: { status: 'sent', attempt: ended('accepted'), providerMessageId: null, sentAt: at, resolution: null },
-  failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected'), resolution: null },
+  unknown: {
+    status: 'unknown',
+    attempt: ended('unknown'),
+    plan: { step: 'replay', at, givesUpAt: new Date(at.getTime() + 3_600_000), steps: 0 },
+  },
+  sent: { status: 'sent', attempt: ended('accepted'), providerMessageId: null, sentAt: at },
+  failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected') },
   canceled: { status: 'canceled', last: null },
 }
 
@@ -48,9 +54,11 @@ export function messageIn(state: State): Message {
     traceparent: null,
     version: 1,
     attempts: state.status === 'scheduled' || state.status === 'canceled' ? 0 : 1,
-    earlierVerdict: null,
+    open: [],
+    resolution: null,
     state,
     answer: null,
+    rendered: 'as it was sent',
   }
 }
 
@@ -76,13 +84,39 @@ const settle = {
   at,
 } as const
 
+const hourMs = 3_600_000
+/** A provider that takes keys and can be asked: every event can happen to its messages. */
+const means: RecoveryMeans = {
+  identity: 'i',
+  deduplication: {
+    keyField: 'k',
+    keyFormat: 'message_id',
+    lifetimeMs: 24 * hourMs,
+    marginMs: hourMs,
+    repeat: 'same_response',
+  },
+  lookup: { match: 'exact', strength: 'strong', settlingMs: 1, retentionMs: 24 * hourMs, marginMs: hourMs },
+}
+const shows = (count: number): LookResult => {
+  const evidence = { phase: 'answered', detail: 'as it was shown' } as const
+  return count === 0 ? { kind: 'absent', evidence } : { kind: 'found', count, providerMessageId: 'x', evidence }
+}
+const look = { type: 'looked', attempt: ended('unknown'), means, at, random: 0 } as const
+
 /** Every event by the name that the table gives it. */
 export const events: Readonly<Record<string, Event>> = {
-  begin: { type: 'begin', attempt: { ...attempt, id: 'a2', number: 2 } },
+  begin: { type: 'begin', attempt: { ...attempt, id: 'a2', number: 2 }, means, rendered: null },
   ...Object.fromEntries(
-    outcomeKinds.map((kind) => [kind, { type: 'outcome', attempt, outcome: outcomeOf(kind), at, random: 0 } as const]),
+    outcomeKinds.map((kind) => [
+      kind,
+      { type: 'outcome', attempt, outcome: outcomeOf(kind), means, at, random: 0 } as const,
+    ]),
   ),
-  'lease lapsed': { type: 'lease_lapsed', attemptId: attempt.id, at },
+  'lease lapsed': { type: 'lease_lapsed', attemptId: attempt.id, means, at, random: 0 },
+  'looked: found': { ...look, result: shows(1), absence: 'early' },
+  'looked: not there': { ...look, result: shows(0), absence: 'early' },
+  'looked: proven absent': { ...look, result: shows(0), absence: 'proven' },
+  replan: { type: 'replan', means, at, random: 0 },
   expire: { type: 'expire', at },
   cancel: { type: 'cancel', apiKey: 'k', at },
   'settle: sent': { ...settle, outcome: 'sent', resend: false },

@@ -148,8 +148,8 @@ test('F9 two dispatchers at once call each message once', async () => {
 test('W1 two that took the same message call it once: the attempt is one compare-and-set', async () => {
   const id = await queued()
   const [message] = await gateway.deps.store.findMessages([uuidOf(id)])
-  const takeDueDispatches = async () => (message === undefined ? [] : [message])
-  const store = { ...gateway.deps.store, takeDueDispatches }
+  const takeDue = async () => (message === undefined ? [] : [message])
+  const store = { ...gateway.deps.store, takeDue }
   await Promise.all([passWith({ store }), passWith({ store }), passWith({ store })])
   expect(gateway.provider.calls).toHaveLength(1)
   expect(await present(gateway, id)).toMatchObject({ status: 'sent', attempts: 1 })
@@ -157,7 +157,7 @@ test('W1 two that took the same message call it once: the attempt is one compare
 
 test('W1, F1 a worker that died after taking a message loses nothing: it is due again, and sent once', async () => {
   const id = await queued()
-  await until(async () => (await gateway.deps.store.takeDueDispatches(1)).length === 1)
+  await until(async () => (await gateway.deps.store.takeDue('dispatch', 1)).length === 1)
   await dispatchNothing(replica) // the others leave it alone meanwhile
   expect(await dueOff(id, 30_000)).toBe(0)
   await makeDue(database)
@@ -228,7 +228,7 @@ test('what was decided meanwhile is not called: a taken message that was cancele
   const id = await queued()
   const [message] = await gateway.deps.store.findMessages([uuidOf(id)])
   await gateway.post(`/v1/messages/${id}/cancel`)
-  const store = { ...gateway.deps.store, takeDueDispatches: async () => (message === undefined ? [] : [message]) }
+  const store = { ...gateway.deps.store, takeDue: async () => (message === undefined ? [] : [message]) }
   expect(await passWith({ store })).toBe(1)
   expect(gateway.provider.calls).toEqual([])
   expect(told(await gateway.get(`/v1/messages/${id}`))).toBe('200 canceled')

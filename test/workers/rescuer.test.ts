@@ -281,9 +281,9 @@ test('Z1 one pass rescues all that have lapsed, however many', async () => {
   await database.query('DELETE FROM sweeps')
   await database.query(
     `INSERT INTO messages (id, account_id, environment, idempotency_key, request, fingerprint_version, metadata, channel,
-       recipient, provider, not_after, version, status, attempts, attempt_id, attempt_provider, attempt_started_at, lease_until)
+       recipient, provider, not_after, version, status, attempts, attempt_number, attempt_id, attempt_provider, attempt_started_at, lease_until)
      SELECT gen_random_uuid(), 'default', 'live', 'many-' || i, '{"channel":"sms"}', 1, '{}', 'sms', '+44', 'fake',
-       now() + interval '1 day', 1, 'sending', 1, gen_random_uuid(), 'fake', now(), now() - interval '1 millisecond' FROM generate_series(1, 1101) AS i`,
+       now() + interval '1 day', 1, 'sending', 1, 1, gen_random_uuid(), 'fake', now(), now() - interval '1 millisecond' FROM generate_series(1, 1101) AS i`,
   )
   expect(await rescue(replica)).toBe(1101)
   const left = await database.query(`SELECT 1 FROM messages WHERE status = 'sending' AND lease_until <= now()`)

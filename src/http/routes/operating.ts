@@ -70,10 +70,11 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
       for (const { name } of deps.providers.all())
         metrics.providerStopped.set({ provider: name }, deps.slots.isStopped(name) ? 1 : 0)
       await store.countDueWork().then(
-        ({ waiting, unknown, oldestUnknownS }) => {
+        ({ waiting, reconciled, unknown, oldestUnknownS }) => {
           metrics.storeUp.set(1)
           metrics.dueWork.set(waiting)
-          metrics.unknown.set(unknown)
+          metrics.unknown.set({ waits_for: 'gateway' }, reconciled)
+          metrics.unknown.set({ waits_for: 'person' }, unknown)
           metrics.unknownOldest.set(oldestUnknownS)
         },
         () => metrics.storeUp.set(0),

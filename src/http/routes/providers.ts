@@ -1,6 +1,7 @@
 /** GET /v1/providers: where messages of the caller's environment go. */
 import type { FastifyInstance } from 'fastify'
 import type { Deps } from '../../deps.ts'
+import { recoveryOf } from '../../core/capabilities.ts'
 import type { Environment } from '../../core/message-content.ts'
 import { callerOf } from '../auth.ts'
 import { answers, problemAnswers, secured } from '../openapi.ts'
@@ -13,7 +14,13 @@ const example = {
       environment: 'test',
       channels: ['sms'],
       routes: ['sms'],
-      capabilities: { deduplication: 'blind', acceptance: 'status' },
+      capabilities: {
+        recovery: 'blind',
+        deduplication: null,
+        lookup: null,
+        lateEvidence: 'none',
+        acceptance: 'status',
+      },
       state: 'ready',
       callsInFlight: 0,
       concurrency: 64,
@@ -49,7 +56,13 @@ function providersOf({ providers, slots }: Deps, environment: Environment) {
       environment,
       channels: capabilities.channels,
       routes: capabilities.channels.filter((channel) => providers.routed(channel, environment)?.name === name),
-      capabilities: { deduplication: capabilities.deduplication, acceptance: capabilities.acceptance },
+      capabilities: {
+        recovery: recoveryOf(capabilities),
+        deduplication: capabilities.deduplication,
+        lookup: capabilities.lookup,
+        lateEvidence: capabilities.lateEvidence,
+        acceptance: capabilities.acceptance,
+      },
       state: slots.isStopped(name) ? 'stopped' : 'ready',
       callsInFlight: slots.inUse(name),
       concurrency,
