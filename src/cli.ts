@@ -68,7 +68,7 @@ async function toolDeps(store: Store): Promise<Deps> {
   const calls = inFlight()
   return {
     store,
-    providers: { find: () => undefined, routed: () => undefined, all: () => [] },
+    providers: { find: () => undefined, route: () => [], all: () => [] },
     clock,
     newUuid: uuidv7,
     random: Math.random,

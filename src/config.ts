@@ -37,8 +37,8 @@ export interface Config {
   /** Say what a newcomer needs to see. */
   readonly welcome: boolean
   readonly providers: ReadonlyMap<string, ProviderSettings>
-  /** Of the live environment: the provider of each channel. */
-  readonly routes: ReadonlyMap<Channel, string>
+  /** Of the live environment: the providers of each channel, in their order. */
+  readonly routes: ReadonlyMap<Channel, readonly string[]>
 }
 
 /** One clear line a mistake; nothing was started. */
@@ -246,7 +246,7 @@ function readArguments(argv: readonly string[], mistakes: string[]): { role: Rol
 
 interface FileConfig {
   readonly providers: Map<string, ProviderSettings>
-  readonly routes: Map<Channel, string>
+  readonly routes: Map<Channel, readonly string[]>
 }
 
 function readFile(env: Env, named: string | null, mistakes: string[]): FileConfig {
@@ -331,15 +331,19 @@ function readRoutes(value: unknown, { providers, routes }: FileConfig, mistakes:
       mistakes.push(`${path}: is not a channel (${channels.join(', ')})`)
       continue
     }
-    const [first, ...others] = Array.isArray(given) ? (given as unknown[]) : []
-    const provider = typeof first === 'string' ? providers.get(first) : undefined
-    if (typeof first !== 'string') mistakes.push(`${path}: must be a list with the name of a provider`)
-    else if (others.length > 0)
-      mistakes.push(`${path}: one provider a route; failing over to a second is not supported`)
-    else if (provider === undefined)
-      mistakes.push(`${path}.0: there is no provider ${JSON.stringify(first)} that is right`)
-    else if (!provider.channels.includes(channel)) mistakes.push(`${path}.0: ${first} does not take ${channel}`)
-    else routes.set(channel, first)
+    const names = Array.isArray(given) ? (given as unknown[]) : []
+    if (names.length === 0) mistakes.push(`${path}: must be a list with the names of providers`)
+    for (const [i, name] of names.entries()) {
+      const provider = typeof name === 'string' ? providers.get(name) : undefined
+      if (provider === undefined)
+        mistakes.push(`${path}.${i}: there is no provider ${JSON.stringify(name)} that is right`)
+      else if (!provider.channels.includes(channel)) mistakes.push(`${path}.${i}: ${String(name)} does not take ${channel}`)
+      else if (names.indexOf(name) !== i) mistakes.push(`${path}.${i}: ${String(name)} is named twice`)
+    }
+    routes.set(
+      channel,
+      names.filter((name) => typeof name === 'string'),
+    )
   }
 }
 

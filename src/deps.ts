@@ -18,8 +18,8 @@ export interface Log {
 
 export interface Providers {
   find(name: string, environment: Environment): Provider | undefined
-  /** The provider that the route of a channel leads to. */
-  routed(channel: Channel, environment: Environment): Provider | undefined
+  /** The providers that the route of a channel leads to, in their order. */
+  route(channel: Channel, environment: Environment): readonly Provider[]
   all(): readonly Provider[]
 }
 

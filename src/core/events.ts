@@ -27,6 +27,8 @@ export type Event =
       readonly attempt: Attempt
       readonly outcome: Outcome
       readonly means: RecoveryMeans | null
+      /** Another provider of the route has not been asked in this round: one that did not take it need not be waited for. */
+      readonly canFailOver?: boolean
       readonly at: Date
       readonly random: number
     }

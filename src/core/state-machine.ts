@@ -149,13 +149,14 @@ function followOutcome(
 /** A call that was not accepted, for certain: made again later, until notAfter. */
 function tryAgain(
   message: Message,
-  { outcome: told, at, random }: On<'outcome'>,
+  { outcome: told, at, random, canFailOver = false }: On<'outcome'>,
   ended: EndedAttempt,
   changes: Changes,
 ): Decision {
   const reason = told.kind === 'not_sent' ? told.reason : 'not_begun'
   const retryAfterMs = told.kind === 'not_sent' ? told.retryAfterMs : null
-  const retryAt = new Date(at.getTime() + retryDelayMs(ended.number, reason, retryAfterMs, random))
+  const waitMs = canFailOver ? 0 : retryDelayMs(ended.number, reason, retryAfterMs, random)
+  const retryAt = new Date(at.getTime() + waitMs)
   const dueAt = retryAt < message.notAfter ? retryAt : message.notAfter
   const alarms = reason === 'credentials' ? [alarm('provider_credentials')] : []
   return transition({ status: 'queued', last: ended, dueAt }, changes, { type: 'dispatch_at', at: dueAt }, ...alarms)

@@ -16,6 +16,7 @@ import type { AttemptContext, Provider } from '../providers/provider.ts'
 import { StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
 import { applyEvent } from './apply-event.ts'
 import type { Release } from './provider-slots.ts'
+import { canFailOver } from './choose-provider.ts'
 import { meansOf } from './recovery-means.ts'
 
 /** A right to act: the attempt is recorded, and until half its lease has passed it may begin. */
@@ -153,6 +154,7 @@ async function storeOutcome(
     attempt: lease.attempt,
     outcome,
     means: meansOf(provider),
+    canFailOver: canFailOver(deps, message, lease.attempt.number),
     at: later(deps.clock.now(), message.updatedAt),
     random: deps.random(),
   } as const

@@ -8,6 +8,7 @@ import type { MessageRequest } from '../core/message-content.ts'
 import { timesOf, timesRefusal, type Times } from '../core/schedule.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
+import { firstProvider } from './choose-provider.ts'
 import { Refusal } from './refusal.ts'
 
 export interface SendRequest {
@@ -68,7 +69,7 @@ export function planNew(deps: Deps, asked: SendRequest, names: Names): Plan | Re
   const times = timesOf(request, now)
   const wrong = timesRefusal(times, now)
   if (wrong !== null) return invalid(request.ttlSeconds === undefined ? '/notAfter' : '/ttlSeconds', wrong)
-  const provider = providerFor(deps, request, scope)
+  const provider = firstProvider(deps, request, scope)
   if (provider === undefined) return new Refusal('no-provider', whyNoProvider(request, scope), { sent: 'no' })
   const limit = provider.limitBroken(request)
   if (limit !== null) return invalid(limit.pointer, limit.detail)
@@ -76,12 +77,6 @@ export function planNew(deps: Deps, asked: SendRequest, names: Names): Plan | Re
   if (!deps.acceptsClaims()) return new Refusal('shutting-down', null, { sent: 'maybe' }, 1)
   if (deps.waiters.count() >= maxWaiting) return new Refusal('overloaded', null, { sent: 'maybe' }, 1)
   return { provider, times }
-}
-
-function providerFor(deps: Deps, request: MessageRequest, { environment }: Scope): Provider | undefined {
-  if (request.provider === undefined) return deps.providers.routed(request.channel, environment)
-  const pinned = deps.providers.find(request.provider, environment)
-  return pinned?.capabilities.channels.includes(request.channel) === true ? pinned : undefined
 }
 
 function whyNoProvider({ provider, channel }: MessageRequest, { environment }: Scope): string {

@@ -58,7 +58,7 @@ function mistakeOf({
 
 export interface ProviderSet {
   find(name: string, environment: Environment): Provider | undefined
-  routed(channel: Channel, environment: Environment): Provider | undefined
+  route(channel: Channel, environment: Environment): readonly Provider[]
   all(): readonly Provider[]
   close(): Promise<void>
 }
@@ -66,17 +66,19 @@ export interface ProviderSet {
 /** Live providers as configured, and the sandbox for `test`: neither environment ever reaches the other's. */
 export function createProviders(
   configured: ReadonlyMap<string, ProviderSettings>,
-  routes: ReadonlyMap<Channel, string>,
+  routes: ReadonlyMap<Channel, readonly string[]>,
   sandboxUrl: string,
 ): ProviderSet {
   const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl)]
-  const testRoutes = new Map(channels.map((channel) => [channel, defaultSandbox]))
+  const testRoutes = new Map<Channel, readonly string[]>(channels.map((channel) => [channel, [defaultSandbox]]))
   const find = (name: string, environment: Environment): Provider | undefined =>
     all.find((provider) => provider.name === name && provider.environment === environment)
   return {
     find,
-    routed: (channel, environment) =>
-      find((environment === 'live' ? routes : testRoutes).get(channel) ?? '', environment),
+    route: (channel, environment) =>
+      ((environment === 'live' ? routes : testRoutes).get(channel) ?? [])
+        .map((name) => find(name, environment))
+        .filter((provider) => provider !== undefined),
     all: () => all,
     close: async () => {
       await Promise.all(all.map(async (provider) => provider.close()))

@@ -8,8 +8,8 @@
 import type { Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
+import { nextProvider } from '../operations/choose-provider.ts'
 import { dispatchMessage } from '../operations/dispatch-message.ts'
-import type { Provider } from '../providers/provider.ts'
 import { freeSlots, type Pass } from './pass.ts'
 
 const batch = 64
@@ -39,7 +39,7 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
     await applyEvent(deps, message, { type: 'expire', at: now })
     return true
   }
-  const provider = providerOf(deps, message)
+  const provider = nextProvider(deps, message)
   if (provider === undefined) {
     deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')
     return putOff(deps, message, stoppedPauseMs)
@@ -53,10 +53,4 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
 async function putOff(deps: Deps, message: Message, ms: number): Promise<false> {
   await deps.store.postponeDue('dispatch', message.id, ms)
   return false
-}
-
-/** The provider it was claimed for; if that is gone and the caller named none, what the route says now. */
-function providerOf(deps: Deps, { provider, environment, request }: Message): Provider | undefined {
-  const chosen = deps.providers.find(provider, environment)
-  return chosen ?? (request.provider === undefined ? deps.providers.routed(request.channel, environment) : undefined)
 }

@@ -63,7 +63,7 @@ export function mortalGateway(others: Deps, vendor: (call: Call) => Outcome, dea
   const deps: Deps = {
     ...others,
     store,
-    providers: { find: () => provider, routed: () => provider, all: () => [provider] },
+    providers: { find: () => provider, route: () => [provider], all: () => [provider] },
     slots: providerSlots(others.clock),
     waiters: waitersFor(store, others.clock, calls),
     inFlight: calls,

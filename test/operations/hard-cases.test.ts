@@ -93,7 +93,7 @@ test('timeline.ts, T2: the first attempt never stands before the claim, though o
 test('a message that another provider took says so: its row, its stored answer and its list agree', async () => {
   const { id } = messageIn(await gateway.send(sms('route'), { key: 'route', prefer: 'respond-async' }))
   const other = fakeProvider('other')
-  const providers = { find: () => undefined, routed: () => other, all: () => [other] }
+  const providers = { find: () => undefined, route: () => [other], all: () => [other] }
   const { done } = await dispatcher.runOnce({ ...gateway.deps, providers })
   await done
   expect(other.calls).toHaveLength(1)

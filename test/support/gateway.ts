@@ -124,6 +124,8 @@ export interface SendOptions {
 
 export interface TestGatewayOptions {
   readonly provider?: FakeProvider
+  /** After `provider` in the route of each channel that they take. */
+  readonly others?: readonly FakeProvider[]
   readonly leaseMarginMs?: number
   /** Stands between the operations and the real store. */
   readonly wrapStore?: (store: Store) => Store
@@ -140,15 +142,16 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
   const calls = inFlight()
   const logged: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line) => void logged.push(line) })
+  const all = [provider, ...(options.others ?? [])]
   const find: Deps['providers']['find'] = (name, environment) =>
-    name === provider.name && environment === provider.environment ? provider : undefined
+    all.find((each) => name === each.name && environment === each.environment)
   const deps: Deps = {
     store,
     providers: {
       find,
-      routed: (channel: Channel, environment) =>
-        environment === provider.environment && provider.capabilities.channels.includes(channel) ? provider : undefined,
-      all: () => [provider],
+      route: (channel: Channel, environment) =>
+        all.filter((each) => environment === each.environment && each.capabilities.channels.includes(channel)),
+      all: () => all,
     },
     clock,
     newUuid: uuidv7,

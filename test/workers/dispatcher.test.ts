@@ -99,7 +99,7 @@ test('X2 what meets no free slot is put off for a moment, not lost and not calle
   const free = fakeProvider('free')
   const providers = {
     find: (name: string) => [busy, free].find((provider) => provider.name === name),
-    routed: () => busy,
+    route: () => [busy],
     all: () => [busy, free],
   }
   const id = await queued()
@@ -116,7 +116,7 @@ test('X2 what meets no free slot is put off for a moment, not lost and not calle
 test('X2 a message whose provider has gone from the configuration waits, and goes out when it is back', async () => {
   const id = await queued({ provider: 'fake' })
   const other = fakeProvider('other')
-  const providers = { find: () => undefined, routed: () => other, all: () => [other] }
+  const providers = { find: () => undefined, route: () => [other], all: () => [other] }
   expect(await passWith({ providers })).toBe(1)
   expect(other.calls).toEqual([])
   expect(await dueOff(id, 5_000)).toBe(0)
@@ -128,7 +128,7 @@ test('X2 a message whose provider has gone from the configuration waits, and goe
 test('X2 a message that pinned no provider takes the present route when its own has gone', async () => {
   const id = await queued()
   const other = fakeProvider('other')
-  const providers = { find: () => undefined, routed: () => other, all: () => [other] }
+  const providers = { find: () => undefined, route: () => [other], all: () => [other] }
   expect(await passWith({ providers })).toBe(1)
   expect(other.calls).toHaveLength(1)
   expect((await present(gateway, id)).status).toBe('sent')
@@ -203,7 +203,7 @@ test('B1 while it is called its lease stands in the due work, and no dispatch do
 
 test('a pass takes what its providers have slots for, the longest due first', async () => {
   const few = fakeProvider('fake', { concurrency: 3 })
-  const providers = { find: () => few, routed: () => few, all: () => [few] }
+  const providers = { find: () => few, route: () => [few], all: () => [few] }
   const ids: string[] = []
   for (let i = 0; i < 5; i++) ids.push(await queued())
   await Promise.all(
