@@ -128,7 +128,7 @@ export const settings = [
   {
     name: 'SENDONCE_SWEEP_MS',
     default: '5000',
-    meaning: 'How often lapsed leases are looked for, in ms.',
+    meaning: 'How often rescuer and reconciler look for lapsed leases and due steps, in ms.',
     check: whole(50, 600_000),
   },
   {

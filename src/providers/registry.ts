@@ -11,7 +11,7 @@ import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
 
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
-const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
+export const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
 
 /** A provider's settings, checked; made into a Provider under a name. */
 export interface ProviderSettings {

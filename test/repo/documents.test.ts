@@ -7,6 +7,7 @@ import { problems, problemTypes } from '../../src/core/problems.ts'
 import { openApiText } from '../../src/openapi-text.ts'
 import { magics } from '../../src/sandbox/magic.ts'
 import { root } from '../support/process.ts'
+import { providerRows } from '../support/provider-table.ts'
 import { transitionTable } from '../support/transitions.ts'
 
 const table = (head: string[], rows: string[][]): string =>
@@ -34,7 +35,13 @@ const sandboxTable = table(
   magics.map(({ number, name, meaning }) => [`\`${number}\``, name, meaning]),
 )
 
+const providersTable = table(
+  ['adapter', 'channels', 'after a lost answer', 'key', 'what proves acceptance'],
+  providerRows,
+)
+
 const sections = [
+  { file: 'README.md', name: 'providers', text: providersTable },
   { file: 'README.md', name: 'settings', text: settingsTable },
   { file: 'README.md', name: 'sandbox', text: sandboxTable },
   { file: 'README.md', name: 'problems', text: problemsTable },
