@@ -28,18 +28,48 @@ export async function newSandbox(
   return { sandbox, ledgerFile }
 }
 
-/** One request over a socket of its own: every byte that came back until the connection ended. */
-export function exchange(url: string, request: string, headers: readonly string[] = [], body = ''): Promise<string> {
+/** All who come wait for the last of `size`. */
+export function meetingOf(size: number): () => Promise<void> {
+  const all = Promise.withResolvers<void>()
+  let missing = size
+  return () => {
+    missing -= 1
+    if (missing === 0) all.resolve()
+    return all.promise
+  }
+}
+
+/**
+ * One request over a socket of its own: every byte that came back until the connection ended. Those that `meet` write
+ * their bodies in one turn, once the sandbox has asked each for it, so that one in this process reads all in the next.
+ */
+export function exchange(
+  url: string,
+  request: string,
+  headers: readonly string[] = [],
+  body = '',
+  meet?: () => Promise<void>,
+): Promise<string> {
   const { hostname, port, host } = new URL(url)
-  const head = [`${request} HTTP/1.1`, `host: ${host}`, 'connection: close', ...headers]
+  const expects = meet === undefined ? [] : ['expect: 100-continue']
+  const head = [`${request} HTTP/1.1`, `host: ${host}`, 'connection: close', ...expects, ...headers]
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname)
     let bytes = ''
+    const keep = (chunk: string): void => void (bytes += chunk)
     socket.setEncoding('latin1')
-    socket.on('data', (chunk: string) => (bytes += chunk))
     socket.on('error', () => undefined) // a reset is one of the ways to end; 'close' follows
     socket.on('close', () => resolve(bytes))
-    socket.write(`${[...head, `content-length: ${Buffer.byteLength(body)}`].join('\r\n')}\r\n\r\n${body}`)
+    socket.write(`${[...head, `content-length: ${Buffer.byteLength(body)}`].join('\r\n')}\r\n\r\n`)
+    if (meet === undefined) {
+      socket.on('data', keep)
+      socket.write(body)
+      return
+    }
+    socket.once('data', () => {
+      socket.on('data', keep)
+      void meet().then(() => socket.write(body))
+    })
   })
 }
 
@@ -49,11 +79,12 @@ interface Given {
   readonly key?: string
   readonly text?: string
   readonly headers?: readonly string[]
+  readonly meet?: () => Promise<void>
 }
 
 /** To a number, as by a provider that is given no key, unless something else is said. */
 export function sendTo(url: string, to: string, given: Given = {}): Promise<string> {
-  const { messageId = 'msg_1', provider = 'sandbox-blind', key, text = 'hello', headers = [] } = given
+  const { messageId = 'msg_1', provider = 'sandbox-blind', key, text = 'hello', headers = [], meet } = given
   const body = { messageId, provider, channel: 'sms', to, from: 'ACME', content: { text } }
   const keyHeader = key === undefined ? [] : [`idempotency-key: ${key}`]
   return exchange(
@@ -61,6 +92,7 @@ export function sendTo(url: string, to: string, given: Given = {}): Promise<stri
     'POST /v1/send',
     ['content-type: application/json', ...keyHeader, ...headers],
     JSON.stringify(body),
+    meet,
   )
 }
 
