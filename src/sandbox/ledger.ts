@@ -1,40 +1,25 @@
 /**
- * What the sandbox saw of each message, on disk before the sandbox answers: an append-only JSONL file and the counts
- * over it. It knows nothing of HTTP or of behaviours. One process owns a file; a second one would count apart.
+ * What the sandbox saw of each message, on disk before the sandbox answers: an append-only JSONL file, and what its
+ * entries add up to (tally.ts). It knows nothing of HTTP or of behaviours. One process owns a file; a second one would
+ * count apart.
  *
  * L1. A promise of `record` resolves after its line was synced; a kill -9 later loses nothing.
- * L2. Counts rise in the turn in which `record` is called: of two requests of one message only one is the first.
- * L3. `rows` shows nothing that is not on disk.
+ * L2. Counts and keys change in the turn in which `record` is called: of two requests of one message only one is the
+ *     first, and of two under one key only one finds it free.
+ * L3. `rows` and `acceptancesOf` show nothing that is not on disk. `keyStateOf` does not wait: who answers by it records
+ *     the request first, and lines reach the disk in their order.
  * L4. After a failed write nothing is recorded any more: what the file holds is not known until it is read again.
+ * L5. Nothing runs across a restart: what had not been accepted has ended without acceptance.
  */
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { makeFolder } from '../data-folder.ts'
+import { newTally, type Acceptance, type LedgerEntry, type LedgerRow, type Tally } from './tally.ts'
 
-export interface LedgerEntry {
-  readonly messageId: string
-  readonly provider: string
-  readonly to: string
-  /** A request for the message came. */
-  readonly requested: boolean
-  /** The message was accepted: with its request, or (requested: false) some time after it. */
-  readonly accepted: boolean
-}
-
-/** One message; `provider` and `to` are those of its latest entry. */
-interface LedgerRow {
-  readonly messageId: string
-  readonly provider: string
-  readonly to: string
-  readonly acceptedCount: number
-  readonly requestCount: number
-}
-
-export interface Ledger {
-  requestCountOf(messageId: string): number
+export interface Ledger extends Pick<Tally, 'requestCountOf' | 'keyStateOf'> {
   record(entry: LedgerEntry): Promise<void>
-  /** All messages in the order in which they first came, or the one asked for. */
   rows(messageId?: string): Promise<readonly LedgerRow[]>
+  acceptancesOf(provider: string, messageId: string): Promise<readonly Acceptance[]>
   clear(): Promise<void>
   close(): Promise<void>
 }
@@ -48,7 +33,7 @@ interface Flush {
 const emptyFlush = (): Flush => ({ clears: false, lines: '', done: Promise.withResolvers() })
 
 export async function openLedger(path: string): Promise<Ledger> {
-  const { file, rows } = await openAndRead(path)
+  const { file, tally } = await openAndRead(path)
   let next = emptyFlush()
   let latest = Promise.resolve()
   let writer: Promise<void> | undefined
@@ -81,20 +66,25 @@ export async function openLedger(path: string): Promise<Ledger> {
   }
 
   return {
-    requestCountOf: (messageId) => rows.get(messageId)?.requestCount ?? 0,
+    requestCountOf: (messageId) => tally.requestCountOf(messageId),
+    keyStateOf: (provider, claim) => tally.keyStateOf(provider, claim),
     record(entry) {
-      count(rows, entry)
+      tally.add(entry)
       next.lines += `${JSON.stringify(entry)}\n`
       return flushed()
     },
     async rows(messageId) {
-      const shown =
-        messageId === undefined ? [...rows.values()] : [rows.get(messageId)].filter((row) => row !== undefined)
+      const shown = tally.rows(messageId)
+      await latest
+      return shown
+    },
+    async acceptancesOf(provider, messageId) {
+      const shown = tally.acceptancesOf(provider, messageId)
       await latest
       return shown
     },
     clear() {
-      rows.clear()
+      tally.clear()
       next.clears = true
       next.lines = ''
       return flushed()
@@ -106,19 +96,7 @@ export async function openLedger(path: string): Promise<Ledger> {
   }
 }
 
-/** Replaces the message's row and never changes one, so that a row once handed out stays what it was. */
-function count(rows: Map<string, LedgerRow>, { messageId, provider, to, requested, accepted }: LedgerEntry): void {
-  const before = rows.get(messageId)
-  rows.set(messageId, {
-    messageId,
-    provider,
-    to,
-    acceptedCount: (before?.acceptedCount ?? 0) + (accepted ? 1 : 0),
-    requestCount: (before?.requestCount ?? 0) + (requested ? 1 : 0),
-  })
-}
-
-async function openAndRead(path: string): Promise<{ file: FileHandle; rows: Map<string, LedgerRow> }> {
+async function openAndRead(path: string): Promise<{ file: FileHandle; tally: Tally }> {
   let file: FileHandle | undefined
   try {
     await makeFolder(dirname(path))
@@ -127,7 +105,7 @@ async function openAndRead(path: string): Promise<{ file: FileHandle; rows: Map<
     // A kill within a write leaves a line without its end. Its record never resolved: nobody was told of it.
     const end = bytes.lastIndexOf('\n') + 1
     if (end < bytes.length) await file.truncate(end)
-    return { file, rows: rowsFrom(bytes.subarray(0, end)) }
+    return { file, tally: tallyFrom(bytes.subarray(0, end)) }
   } catch (cause) {
     await file?.close()
     throw unusable(path, cause)
@@ -135,15 +113,15 @@ async function openAndRead(path: string): Promise<{ file: FileHandle; rows: Map<
 }
 
 /** Line by line over the bytes: the whole file as one text would end at V8's limit of 512 MiB. */
-function rowsFrom(bytes: Buffer): Map<string, LedgerRow> {
-  const rows = new Map<string, LedgerRow>()
+function tallyFrom(bytes: Buffer): Tally {
+  const tally = newTally()
   let line = 1
   for (let start = 0; start < bytes.length; line += 1) {
     const end = bytes.indexOf('\n', start)
-    count(rows, entryFrom(bytes.toString('utf8', start, end), line))
+    tally.add(entryFrom(bytes.toString('utf8', start, end), line))
     start = end + 1
   }
-  return rows
+  return tally
 }
 
 function entryFrom(text: string, line: number): LedgerEntry {
@@ -153,10 +131,26 @@ function entryFrom(text: string, line: number): LedgerEntry {
   } catch (cause) {
     throw new Error(`line ${line} is not JSON; move the file away or delete it`, { cause })
   }
-  if (typeof entry?.messageId !== 'string' || typeof entry.provider !== 'string' || typeof entry.to !== 'string')
+  if (!isText(entry?.messageId) || !isText(entry.provider) || !isText(entry.to) || !areWhole(entry))
     throw new Error(`line ${line} is no entry of a ledger; move the file away or delete it`)
-  const { messageId, provider, to, requested, accepted } = entry
-  return { messageId, provider, to, requested: requested === true, accepted: accepted === true }
+  const { messageId, provider, to, requested, accepted, acceptance, claim } = entry
+  return {
+    messageId,
+    provider,
+    to,
+    requested: requested === true,
+    accepted: accepted === true,
+    acceptance,
+    claim: claim && { key: claim.key, digest: claim.digest }, // not whether it ran (L5)
+  }
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+/** Half a claim is refused as half an entry is: to pass over it would be to forget a key. */
+function areWhole({ acceptance, claim }: Partial<LedgerEntry>): boolean {
+  if (acceptance !== undefined && !(isText(acceptance?.id) && isText(acceptance.acceptedAt))) return false
+  return claim === undefined || (isText(claim?.key) && isText(claim.digest))
 }
 
 function unusable(path: string, cause: unknown): Error {

@@ -5,7 +5,7 @@
  *
  * G1. A number, a name, an address belongs to one row.
  * G2. A fault hits the first request of a message only, so that a second one shows up in the ledger as what it is: a
- *     double on a blind provider. `reject` alone hits every request: it is the recipient that is refused, not the call.
+ *     double on a provider that was given no key. `reject` alone hits every request: it is the recipient that is refused, not the call.
  */
 import type { Channel } from '../core/message-content.ts'
 
@@ -13,6 +13,11 @@ import type { Channel } from '../core/message-content.ts'
 export const sandboxErrors = {
   recipient_refused: { status: 400, message: 'This recipient never receives messages. Nothing was accepted.' },
   invalid_request: { status: 400, message: 'The request cannot be read. Nothing was accepted.' },
+  key_reused: {
+    status: 409,
+    message: 'This key was used with another request. Whether that one was accepted is not said.',
+  },
+  key_in_use: { status: 409, message: 'The first request with this key is still running. Ask again.' },
   rate_limited: { status: 429, message: 'Too many requests. Nothing was accepted; try again later.' },
   unavailable: { status: 503, message: 'Not available. Nothing was accepted; try again later.' },
   key_reused: {
@@ -24,21 +29,24 @@ export const sandboxErrors = {
 } as const
 export type SandboxError = keyof typeof sandboxErrors
 
-export interface Behaviour {
-  readonly hits: 'first_request' | 'every_request'
+/** How a request ends whose message was accepted. */
+export interface Accepting {
   /** `later`: some seconds after the request came. */
-  readonly accepts: 'at_once' | 'later' | 'never'
+  readonly accepts: 'at_once' | 'later'
   /** `late`: the 201 comes after the caller's time-out; `cut`: it ends within its body. */
   readonly answers: 'created' | 'late' | 'cut' | 'nothing' | 'garbage' | SandboxError
 }
 
-const fault = (accepts: Behaviour['accepts'], answers: Behaviour['answers']): Behaviour => ({
-  hits: 'first_request',
-  accepts,
-  answers,
-})
+export interface Refusing {
+  readonly accepts: 'never'
+  readonly answers: SandboxError
+}
 
-export const accepted: Behaviour = fault('at_once', 'created')
+export type Behaviour = { readonly hits: 'first_request' | 'every_request' } & (Accepting | Refusing)
+
+const fault = (ends: Accepting | Refusing): Behaviour => ({ hits: 'first_request', ...ends })
+
+export const accepted = fault({ accepts: 'at_once', answers: 'created' })
 
 export const magics = [
   {
@@ -51,13 +59,13 @@ export const magics = [
     number: '+15005550002',
     name: 'rate-limited',
     meaning: '429 with Retry-After 1, then accepts: `sent` after a second',
-    behaviour: fault('never', 'rate_limited'),
+    behaviour: fault({ accepts: 'never', answers: 'rate_limited' }),
   },
   {
     number: '+15005550003',
     name: 'unavailable',
     meaning: '503, documented as not accepted, then accepts',
-    behaviour: fault('never', 'unavailable'),
+    behaviour: fault({ accepts: 'never', answers: 'unavailable' }),
   },
   {
     number: '+15005550004',
@@ -69,39 +77,44 @@ export const magics = [
     number: '+15005550005',
     name: 'lost-reply',
     meaning: 'accepts, and drops the connection without an answer: `unknown`',
-    behaviour: fault('at_once', 'nothing'),
+    behaviour: fault({ accepts: 'at_once', answers: 'nothing' }),
   },
   {
     number: '+15005550007',
     name: 'late-reply',
     meaning: 'accepts, and answers after the time-out: `unknown`',
-    behaviour: fault('at_once', 'late'),
+    behaviour: fault({ accepts: 'at_once', answers: 'late' }),
   },
   {
     number: '+15005550008',
     name: 'half-answer',
     meaning: 'accepts, and cuts its 201 in the body: `sent`, without a provider id',
-    behaviour: fault('at_once', 'cut'),
+    behaviour: fault({ accepts: 'at_once', answers: 'cut' }),
   },
   {
     number: '+15005550009',
     name: 'garbage',
     meaning: 'accepts, and answers what is no HTTP: `unknown`',
-    behaviour: fault('at_once', 'garbage'),
+    behaviour: fault({ accepts: 'at_once', answers: 'garbage' }),
   },
   {
     number: '+15005550010',
     name: 'error-after',
     meaning: 'accepts, and answers 500: `unknown`',
-    behaviour: fault('at_once', 'internal_error'),
+    behaviour: fault({ accepts: 'at_once', answers: 'internal_error' }),
   },
   {
     number: '+15005550011',
     name: 'error-before',
     meaning: 'answers 500 without accepting: `unknown`',
-    behaviour: fault('never', 'internal_error'),
+    behaviour: fault({ accepts: 'never', answers: 'internal_error' }),
   },
-  { number: '+15005550012', name: 'slow', meaning: 'accepts after 3 s', behaviour: fault('later', 'created') },
+  {
+    number: '+15005550012',
+    name: 'slow',
+    meaning: 'accepts after 3 s',
+    behaviour: fault({ accepts: 'later', answers: 'created' }),
+  },
   {
     number: '+15005550013',
     name: 'duplicate-receipt',

@@ -1,21 +1,26 @@
 /**
  * The sandbox: a provider that can be told by its recipient to fail (magic.ts), over real HTTP, so that the gateway's
- * own calls meet what they would meet outside. It is `blind`: it knows no keys, and what is sent twice is accepted twice
- * and counted twice. It shares no state with a gateway, also when it runs in the same process.
+ * own calls meet what they would meet outside. It plays every kind of provider, with the same faults: without a key it
+ * is blind, and what is sent twice is accepted twice and counted twice; with one it deduplicates; and it can be asked
+ * what it accepted. It shares no state with a gateway, also when it runs in the same process.
  *
  * S1. What a request did is in the ledger, on disk, before the first byte of an answer.
  * S2. Which request of a message is its first is read from the ledger, so a restart does not play a fault again.
  * S3. The sandbox breaks a connection where a recipient asks for it and nowhere else: it closes no idle one, for a
  *     request that crosses such a close is lost without anybody having asked.
+ * S4. Under one key (of one provider) one request at most is accepted; each repeat of it gets that acceptance's id in a
+ *     clean 201, whatever fault the first answer had. A key is looked at and claimed in one turn, before any wait.
+ * S5. An acceptance has one id, made when it is accepted: the same in every answer and in every look-up.
  */
 import { randomUUID } from 'node:crypto'
 import { once, setMaxListeners } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { channels, type Channel } from '../core/message-content.ts'
 import { openLedger, type Ledger } from './ledger.ts'
-import { accepted, magicFor, sandboxErrors, type Behaviour, type SandboxError } from './magic.ts'
+import { accepted, magicFor, sandboxErrors, type Accepting, type Behaviour, type SandboxError } from './magic.ts'
+import { answerTimeoutMsOf, lookUpFrom, readBody, sendRequestFrom, type SendRequest } from './requests.ts'
+import type { Acceptance, LedgerEntry } from './tally.ts'
 
 export interface SandboxOptions {
   readonly host: string
@@ -24,6 +29,8 @@ export interface SandboxOptions {
   readonly ledgerFile: string
   /** How long `slow` takes to accept. */
   readonly slowMs?: number
+  /** How old an acceptance is when a look-up with `consistency=eventual` first shows it. */
+  readonly eventualDelayMs?: number
 }
 
 export interface Sandbox {
@@ -32,18 +39,15 @@ export interface Sandbox {
   close(): Promise<void>
 }
 
-/** An e-mail with attachments of 20 MiB, in base64, and room. */
-const maxBodyBytes = 32 * 1024 * 1024
 /** How much later than the caller's time-out a late reply comes. */
 const lateByMs = 1000
-/** How long a caller waits that does not say so. */
-const defaultAnswerTimeoutMs = 5000
 
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const ledger = await openLedger(options.ledgerFile)
   const closing = new AbortController()
   setMaxListeners(0, closing.signal) // one a waiting request, and there may be many
-  const stage: Stage = { ledger, slowMs: options.slowMs ?? 3000, closing: closing.signal }
+  const { slowMs = 3000, eventualDelayMs = 2000 } = options
+  const stage: Stage = { ledger, slowMs, eventualDelayMs, closing: closing.signal }
 
   const server = createServer((request, response) => {
     handle(stage, request, response).catch((error: unknown) => {
@@ -89,6 +93,7 @@ const urlOf = ({ address, family, port }: AddressInfo): string =>
 interface Stage {
   readonly ledger: Ledger
   readonly slowMs: number
+  readonly eventualDelayMs: number
   readonly closing: AbortSignal
 }
 
@@ -97,6 +102,8 @@ async function handle(stage: Stage, request: IncomingMessage, response: ServerRe
   switch (`${request.method} ${path}`) {
     case 'POST /v1/send':
       return handleSend(stage, request, response)
+    case 'GET /v1/messages':
+      return handleLookUp(stage, query, response)
     case 'GET /ledger': {
       const messageId = new URLSearchParams(query).get('messageId') ?? undefined
       return answer(response, 200, { data: await stage.ledger.rows(messageId) })
@@ -112,79 +119,88 @@ async function handle(stage: Stage, request: IncomingMessage, response: ServerRe
   }
 }
 
-interface SendRequest {
-  readonly messageId: string
-  readonly provider: string
-  readonly channel: Channel
-  readonly to: string
-}
-
 async function handleSend(stage: Stage, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const body = await readBody(request)
   if (body === undefined)
     return answerError(response, 'invalid_request', { status: 413, message: 'The body is too long.' })
-  const asked = sendRequestFrom(body)
+  const asked = sendRequestFrom(request.headers, body)
   if (asked === undefined) return answerError(response, 'invalid_request')
 
-  const magic = magicFor(asked.channel, asked.to)?.behaviour
-  const isFirst = stage.ledger.requestCountOf(asked.messageId) === 0
-  const behaviour = magic !== undefined && (isFirst || magic.hits === 'every_request') ? magic : accepted
-  await recordAs(stage, asked, behaviour.accepts)
-  await answerAs(stage, behaviour.answers, request, response)
+  // From here to the entry in the ledger nothing may be awaited (S4).
+  const found = asked.claim === undefined ? 'free' : stage.ledger.keyStateOf(asked.provider, asked.claim)
+  if (found === 'free') return run(stage, asked, request, response)
+  await record(stage, asked, { requested: true, accepted: false })
+  return typeof found === 'string' ? answerError(response, found) : answerCreated(response, found)
 }
 
-/** The body, or `undefined` if it is too long. Reads to the end whatever comes: closing on bytes unread would reset the connection under the answer. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length <= maxBodyBytes) chunks.push(chunk)
-    else chunks.length = 0
+async function run(
+  stage: Stage,
+  asked: SendRequest,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const behaviour = behaviourFor(stage, asked)
+  if (behaviour.accepts === 'never') {
+    await record(stage, asked, { requested: true, accepted: false, claim: asked.claim })
+    return answerError(response, behaviour.answers)
   }
-  return length > maxBodyBytes ? undefined : Buffer.concat(chunks).toString('utf8')
+  const acceptance = await accept(stage, asked, behaviour.accepts)
+  return answerAs(stage, behaviour.answers, acceptance, request, response)
 }
 
-/** `from` and `content` are taken and not looked at: the sandbox keeps nothing that was said. */
-function sendRequestFrom(body: string): SendRequest | undefined {
-  let asked: Record<string, unknown> | null
-  try {
-    asked = JSON.parse(body) as Record<string, unknown> | null
-  } catch {
-    return undefined // not JSON: answered as any other request that cannot be read
+function behaviourFor(stage: Stage, { channel, to, messageId }: SendRequest): Behaviour {
+  const magic = magicFor(channel, to)?.behaviour
+  const isFirst = stage.ledger.requestCountOf(messageId) === 0
+  return magic !== undefined && (isFirst || magic.hits === 'every_request') ? magic : accepted
+}
+
+async function accept(stage: Stage, asked: SendRequest, accepts: Accepting['accepts']): Promise<Acceptance> {
+  const { claim } = asked
+  if (accepts === 'later') {
+    await record(stage, asked, { requested: true, accepted: false, claim: claim && { ...claim, isRunning: true } })
+    // A caller that hangs up meanwhile changes nothing: the provider has the message and goes on with it.
+    await delay(stage.slowMs, undefined, { signal: stage.closing })
   }
-  const messageId = asked?.['messageId']
-  const provider = asked?.['provider']
-  const to = asked?.['to']
-  const channel = channels.find((name) => name === asked?.['channel'])
-  if (typeof messageId !== 'string' || messageId === '' || typeof provider !== 'string') return undefined
-  if (typeof to !== 'string' || channel === undefined) return undefined
-  return { messageId, provider, channel, to }
+  const acceptance = { id: `sbx_${randomUUID().replaceAll('-', '')}`, acceptedAt: new Date().toISOString() }
+  await record(stage, asked, { requested: accepts === 'at_once', accepted: true, acceptance, claim })
+  return acceptance
 }
 
-async function recordAs(stage: Stage, asked: SendRequest, accepts: Behaviour['accepts']): Promise<void> {
+function record(
+  stage: Stage,
+  asked: SendRequest,
+  did: Omit<LedgerEntry, 'messageId' | 'provider' | 'to'>,
+): Promise<void> {
   const { messageId, provider, to } = asked
-  await stage.ledger.record({ messageId, provider, to, requested: true, accepted: accepts === 'at_once' })
-  if (accepts !== 'later') return
-  // A caller that hangs up meanwhile changes nothing: the provider has the message and goes on with it.
-  await delay(stage.slowMs, undefined, { signal: stage.closing })
-  await stage.ledger.record({ messageId, provider, to, requested: false, accepted: true })
+  return stage.ledger.record({ messageId, provider, to, ...did })
+}
+
+/** Not counted anywhere: to ask what was accepted changes nothing. */
+async function handleLookUp(stage: Stage, query: string, response: ServerResponse): Promise<void> {
+  const asked = lookUpFrom(query)
+  if (asked === undefined) return answerError(response, 'invalid_request')
+  const { provider, reference, isEventual } = asked
+  const shownUntil = isEventual ? Date.now() - stage.eventualDelayMs : Infinity
+  const acceptances = await stage.ledger.acceptancesOf(provider, reference)
+  const shown = acceptances.filter(({ acceptedAt }) => Date.parse(acceptedAt) <= shownUntil)
+  return answer(response, 200, { data: shown.map(({ id, acceptedAt }) => ({ id, reference, acceptedAt })) })
 }
 
 async function answerAs(
   stage: Stage,
-  answers: Behaviour['answers'],
+  answers: Accepting['answers'],
+  acceptance: Acceptance,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   switch (answers) {
     case 'created':
-      return answer(response, 201, created())
+      return answerCreated(response, acceptance)
     case 'late':
       await delay(answerTimeoutMsOf(request) + lateByMs, undefined, { signal: stage.closing })
-      return answer(response, 201, created())
+      return answerCreated(response, acceptance)
     case 'cut': {
-      const text = JSON.stringify(created())
+      const text = JSON.stringify(createdFrom(acceptance))
       response.writeHead(201, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
       response.write(text.slice(0, text.length / 2), () => response.destroy())
       return
@@ -195,23 +211,21 @@ async function answerAs(
     case 'garbage':
       request.socket.write('\u0000\u0001 this is no HTTP\r\n\r\n', () => request.socket.destroy())
       return
-    case 'rate_limited':
-      response.setHeader('retry-after', '1')
-      return answerError(response, answers)
     case 'recipient_refused':
     case 'invalid_request':
+    case 'key_reused':
+    case 'key_in_use':
+    case 'rate_limited':
     case 'unavailable':
     case 'internal_error':
       return answerError(response, answers)
   }
 }
 
-const created = (): { id: string } => ({ id: `sbx_${randomUUID().replaceAll('-', '')}` })
+const createdFrom = ({ id }: Acceptance): object => ({ id })
 
-function answerTimeoutMsOf(request: IncomingMessage): number {
-  const value = request.headers['x-answer-timeout-ms']
-  return typeof value === 'string' && /^\d{1,7}$/.test(value) ? Number(value) : defaultAnswerTimeoutMs
-}
+const answerCreated = (response: ServerResponse, acceptance: Acceptance): void =>
+  answer(response, 201, createdFrom(acceptance))
 
 function answer(response: ServerResponse, status: number, body?: object): void {
   if (body === undefined) {
@@ -230,6 +244,7 @@ function answerError(
   differing: { readonly status?: number; readonly message?: string } = {},
 ): void {
   const { status, message } = { ...sandboxErrors[code], ...differing }
+  if (code === 'rate_limited' || code === 'key_in_use') response.setHeader('retry-after', '1')
   answer(response, status, { error: { code, message } })
 }
 

@@ -1,67 +1,26 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { channels } from '../../src/core/message-content.ts'
-import { magicFor, magicRecipient, magics, type Magic } from '../../src/sandbox/magic.ts'
-import { startSandbox, type Sandbox } from '../../src/sandbox/server.ts'
-
-const patience = { timeout: 4000, interval: 10 }
-
-async function newFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'sendonce-sandbox-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function newSandbox(ledgerFile?: string): Promise<{ sandbox: Sandbox; ledgerFile: string }> {
-  const path = ledgerFile ?? join(await newFolder(), 'ledger.jsonl')
-  const sandbox = await startSandbox({ host: '127.0.0.1', port: 0, ledgerFile: path, slowMs: 100 })
-  onTestFinished(() => sandbox.close())
-  return { sandbox, ledgerFile: path }
-}
-
-/** One request over a socket of its own: every byte that came back until the connection ended. */
-function exchange(url: string, request: string, headers: readonly string[] = [], body = ''): Promise<string> {
-  const { hostname, port, host } = new URL(url)
-  const head = [`${request} HTTP/1.1`, `host: ${host}`, 'connection: close', ...headers]
-  return new Promise((resolve) => {
-    const socket = connect(Number(port), hostname)
-    let bytes = ''
-    socket.setEncoding('latin1')
-    socket.on('data', (chunk: string) => (bytes += chunk))
-    socket.on('error', () => undefined) // a reset is one of the ways to end; 'close' follows
-    socket.on('close', () => resolve(bytes))
-    socket.write(`${[...head, `content-length: ${Buffer.byteLength(body)}`].join('\r\n')}\r\n\r\n${body}`)
-  })
-}
-
-function sendTo(url: string, to: string, messageId = 'msg_1', headers: readonly string[] = []): Promise<string> {
-  const body = { messageId, provider: 'sandbox-blind', channel: 'sms', to, from: 'ACME', content: { text: 'hello' } }
-  return exchange(url, 'POST /v1/send', ['content-type: application/json', ...headers], JSON.stringify(body))
-}
-
-const numberOf = (name: Magic['name']): string => magics.find((magic) => magic.name === name)?.number ?? ''
-const statusOf = (bytes: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(bytes)?.[1])
-const bodyOf = (bytes: string): unknown => JSON.parse(bytes.slice(bytes.indexOf('\r\n\r\n') + 4))
-const errorFor = (code: string): object => ({ error: { code, message: expect.any(String) as string } })
-
-async function countsOf(url: string, messageId = 'msg_1'): Promise<string> {
-  const { data } = bodyOf(await exchange(url, `GET /ledger?messageId=${messageId}`)) as {
-    data: { requestCount: number; acceptedCount: number }[]
-  }
-  return data.map((row) => `${row.requestCount} asked, ${row.acceptedCount} accepted`).join()
-}
-
-function expectCreated(bytes: string): void {
-  expect(statusOf(bytes)).toBe(201)
-  expect(bodyOf(bytes)).toEqual({ id: expect.stringMatching(/^sbx_[0-9a-f]{32}$/) as string })
-}
+import { magicFor, magicRecipient, magics } from '../../src/sandbox/magic.ts'
+import { startSandbox } from '../../src/sandbox/server.ts'
+import {
+  bodyOf,
+  countsOf,
+  errorFor,
+  exchange,
+  expectCreated,
+  newFolder,
+  newSandbox,
+  numberOf,
+  patience,
+  sendTo,
+  spawnMain,
+  statusOf,
+  urlPrintedBy,
+} from '../support/sandbox-client.ts'
 
 test('every magic recipient has an address on each channel but webhook, and each is found by it (G1)', () => {
   const addresses = magics.flatMap((magic) =>
@@ -153,7 +112,7 @@ test('garbage accepts and answers bytes that are no HTTP', async () => {
 test('late-reply accepts, and answers a second after the time that the caller waits', async () => {
   const { sandbox } = await newSandbox()
   const startedAt = performance.now()
-  expectCreated(await sendTo(sandbox.url, numberOf('late-reply'), 'msg_1', ['x-answer-timeout-ms: 50']))
+  expectCreated(await sendTo(sandbox.url, numberOf('late-reply'), { headers: ['x-answer-timeout-ms: 50'] }))
   expect(performance.now() - startedAt).toBeGreaterThan(1000)
   expect(await countsOf(sandbox.url)).toBe('1 asked, 1 accepted')
 })
@@ -192,7 +151,7 @@ test('what was seen outlives a restart, a torn last line included, and the fault
   await sandbox.close()
   await appendFile(ledgerFile, '{"messageId":"msg_torn"')
 
-  const again = await newSandbox(ledgerFile)
+  const again = await newSandbox({ ledgerFile })
   expect(await countsOf(again.sandbox.url)).toBe('1 asked, 1 accepted')
   expectCreated(await sendTo(again.sandbox.url, numberOf('lost-reply')))
   expect(await countsOf(again.sandbox.url)).toBe('2 asked, 2 accepted')
@@ -250,23 +209,13 @@ test('a port that is taken is said in one clear line', async () => {
   await expect(second).rejects.toThrow(`The sandbox cannot listen on 127.0.0.1:${port}: the port is taken`)
 })
 
-function spawnMain(env: Readonly<Record<string, string>>): ChildProcess & { stdout: Readable; stderr: Readable } {
-  const main = join(import.meta.dirname, '../../src/sandbox/main.ts')
-  const child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return child
-}
-
-async function urlPrintedBy(child: ChildProcess & { stdout: Readable }): Promise<string> {
-  const [line] = (await once(createInterface(child.stdout), 'line')) as [string]
-  return /SANDBOX_URL=(\S+)/.exec(line)?.[1] ?? line
-}
-
 test('by itself it prints its address, loses nothing to kill -9, and SIGTERM ends it with 0 although an answer is due', async () => {
   const env = { SENDONCE_DATA_DIR: join(await newFolder(), 'data'), SANDBOX_PORT: '0' }
   const killed = spawnMain(env)
   const url = await urlPrintedBy(killed)
-  await Promise.all(Array.from({ length: 50 }, (_, index) => sendTo(url, '+447700900123', `msg_${index}`)))
+  await Promise.all(
+    Array.from({ length: 50 }, (_, index) => sendTo(url, '+447700900123', { messageId: `msg_${index}` })),
+  )
   killed.kill('SIGKILL')
   await once(killed, 'exit')
 
@@ -275,7 +224,10 @@ test('by itself it prints its address, loses nothing to kill -9, and SIGTERM end
   const { data } = bodyOf(await exchange(nextUrl, 'GET /ledger')) as { data: object[] }
   expect(data).toHaveLength(50)
 
-  const late = sendTo(nextUrl, numberOf('late-reply'), 'msg_late', ['x-answer-timeout-ms: 600000'])
+  const late = sendTo(nextUrl, numberOf('late-reply'), {
+    messageId: 'msg_late',
+    headers: ['x-answer-timeout-ms: 600000'],
+  })
   await expect.poll(() => countsOf(nextUrl, 'msg_late'), patience).toBe('1 asked, 1 accepted')
   next.kill('SIGTERM')
   expect(await once(next, 'exit')).toEqual([0, null])
