@@ -66,10 +66,10 @@ export function sendRequestFrom(headers: IncomingMessage['headers'], body: Buffe
 
 export function lookUpFrom(query: string): LookUp | undefined {
   const parameters = new URLSearchParams(query)
-  const provider = parameters.get('provider') ?? ''
-  const reference = parameters.get('reference') ?? ''
+  const provider = parameters.get('provider')
+  const reference = parameters.get('reference')
   const consistency = parameters.get('consistency')
-  if (provider === '' || reference === '') return undefined
+  if (!provider || !reference) return undefined // absent or empty
   if (consistency !== null && consistency !== 'eventual') return undefined
   return { provider, reference, isEventual: consistency === 'eventual' }
 }
