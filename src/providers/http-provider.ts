@@ -47,12 +47,12 @@ export function httpProvider<Settings extends CallSettings>(
       return request === null ? null : JSON.stringify(request)
     },
     send: async (message, attempt, gate, rendered) => {
-      const request = orNull(() =>
-        authorised(
-          rendered === null ? adapter.render(message, settings, attempt) : (JSON.parse(rendered) as RenderedRequest),
-          attempt.startedAt,
-        ),
-      )
+      const request = orNull(() => {
+        const fresh = adapter.render(message, settings, attempt)
+        // Where it is sent to is not part of what is kept: the identity says whether it is the same provider.
+        const kept = rendered === null ? fresh : { ...(JSON.parse(rendered) as RenderedRequest), origin: fresh.origin }
+        return authorised(kept, attempt.startedAt)
+      })
       if (request === null) return notRendered
       const refusal = refused.refusalOf({ ...request, account: attempt.account }, attempt.startedAt)
       if (refusal !== null) return refusal

@@ -20,11 +20,6 @@ export const sandboxErrors = {
   key_in_use: { status: 409, message: 'The first request with this key is still running. Ask again.' },
   rate_limited: { status: 429, message: 'Too many requests. Nothing was accepted; try again later.' },
   unavailable: { status: 503, message: 'Not available. Nothing was accepted; try again later.' },
-  key_reused: {
-    status: 409,
-    message: 'This key was used with another request. Whether that one was accepted is not said.',
-  },
-  key_in_use: { status: 409, message: 'The first request with this key is still running. Ask again.' },
   internal_error: { status: 500, message: 'Something went wrong. The message may have been accepted.' },
 } as const
 export type SandboxError = keyof typeof sandboxErrors
