@@ -53,7 +53,8 @@ export function planFor(
     if (plan !== null) return plan
   }
   if (means.lookup === null) return null
-  return within('look', lookAt(message, means.lookup, now, soonest, absence), looksUntil(message, means.lookup))
+  const at = later(lookAt(message, means.lookup, now, soonest, absence), after(now, pauseMs))
+  return within('look', at, looksUntil(message, means.lookup))
 }
 
 /** May the stored request be sent again, under the same key? */
@@ -142,3 +143,4 @@ const recoveryDelayMs = (steps: number, random: number): number =>
 
 const after = (at: Date, ms: number): Date => new Date(at.getTime() + ms)
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b)
+const later = (a: Date, b: Date): Date => (a > b ? a : b)
