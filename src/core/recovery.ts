@@ -10,7 +10,7 @@
  * R4. Every plan ends: at the window, the retention or notAfter. What has no plan waits for evidence or a person.
  */
 import type { Deduplication, Lookup } from './capabilities.ts'
-import type { EndedAttempt, Message, OpenAttempt, Plan } from './message.ts'
+import type { Attempt, EndedAttempt, Message, OpenAttempt, Plan } from './message.ts'
 
 /** What the provider of an attempt can do about it, as it is configured now. */
 export interface RecoveryMeans {
@@ -56,6 +56,10 @@ export function planFor(
   const at = later(lookAt(message, means.lookup, now, soonest, absence), after(now, pauseMs))
   return within('look', at, looksUntil(message, means.lookup))
 }
+
+/** How often the call was repeated since the first attempt that is still open: a repeat that was refused counts, too. */
+export const repeatsSoFar = ({ open }: Pick<Message, 'open'>, { number }: Attempt): number =>
+  number - (open[0]?.number ?? number)
 
 /** May the stored request be sent again, under the same key? */
 export function keyWarrantHolds(message: Unsettled, means: RecoveryMeans, at: Date): boolean {
