@@ -44,7 +44,7 @@ export function planFor(
   means: RecoveryMeans | null,
   { now, random, steps, pauseMs = 0, isReplayPointless = false, absence }: Circumstances,
 ): Plan | null {
-  if (means === null || means.identity !== message.attempt.identity) return null
+  if (means === null || !isSameProvider(means, message.attempt)) return null
   const soonest = Math.max(recoveryDelayMs(steps, random), pauseMs)
   const within = (step: Plan['step'], at: Date, givesUpAt: Date): Plan | null =>
     at < givesUpAt ? { step, at, givesUpAt, steps } : null
@@ -57,6 +57,10 @@ export function planFor(
   return within('look', at, looksUntil(message, means.lookup))
 }
 
+/** R3. An identity that was not recorded is nobody's. */
+export const isSameProvider = (one: { readonly identity: string }, other: { readonly identity: string }): boolean =>
+  one.identity !== '' && one.identity === other.identity
+
 /** How often the call was repeated since the first attempt that is still open: a repeat that was refused counts, too. */
 export const repeatsSoFar = ({ open }: Pick<Message, 'open'>, { number }: Attempt): number =>
   number - (open[0]?.number ?? number)
@@ -65,7 +69,7 @@ export const repeatsSoFar = ({ open }: Pick<Message, 'open'>, { number }: Attemp
 export function keyWarrantHolds(message: Unsettled, means: RecoveryMeans, at: Date): boolean {
   return (
     means.deduplication !== null &&
-    means.identity === message.attempt.identity &&
+    isSameProvider(means, message.attempt) &&
     message.rendered !== null &&
     at < replaysUntil(message, means.deduplication)
   )

@@ -20,7 +20,7 @@ import {
 } from './events.ts'
 import type { EndedAttempt, Message, Resolution, State } from './message.ts'
 import { openAttemptIds } from './message.ts'
-import { planFor } from './recovery.ts'
+import { isSameProvider, planFor } from './recovery.ts'
 
 type Unknown = Extract<State, { status: 'unknown' }>
 
@@ -36,7 +36,8 @@ export function looked(message: Message, event: On<'looked'>): Decision {
   if (result.kind === 'found') return found(message, event, result, entry)
   if (state.status !== 'unknown' || state.attempt.id !== attempt.id)
     return ignored('it is not what was looked for', entry)
-  if (result.kind === 'absent' && absence === 'proven') return absent(message, state, event, entry)
+  if (result.kind === 'absent' && absence === 'proven' && isSameProvider(means, state.attempt))
+    return absent(message, state, event, entry)
   const plan = planFor({ ...message, attempt: state.attempt }, means, {
     now: at,
     random,

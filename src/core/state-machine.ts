@@ -27,7 +27,7 @@ import {
 } from './events.ts'
 import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
 import { fold, type Evidence } from './outcome.ts'
-import { keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
+import { isSameProvider, keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
 import { looked, replan, settle, withoutOpen } from './settle-unknown.ts'
 
@@ -110,7 +110,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
 
 /** Under one key of the provider's, and in its window, two acceptances are one. */
 function isOneByKey(known: EndedAttempt, { attempt, means }: On<'outcome'>): boolean {
-  if (means === null || means.deduplication === null || known.identity !== attempt.identity) return false
+  if (means === null || means.deduplication === null || !isSameProvider(known, attempt)) return false
   const { lifetimeMs, marginMs } = means.deduplication
   return Math.abs(known.startedAt.getTime() - attempt.startedAt.getTime()) < lifetimeMs - marginMs
 }
