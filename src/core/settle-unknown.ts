@@ -58,39 +58,19 @@ function found(
 ): Decision {
   const { state } = message
   const twice = count > 1 ? [alarm('accepted_twice')] : []
+  if (state.status === 'sent') return ignored('it is sent already', entry, ...twice)
   const resolution: Resolution = { by: 'lookup', at, attemptId: attempt.id, outcome: 'sent' }
-  const corrected = (): Decision => {
-    const next: State = { status: 'sent', attempt, providerMessageId, sentAt: at }
-    return transition(
-      next,
-      { resolution },
-      ...displaced(state, attempt.id),
-      entry,
-      alarm('verdict_corrected'),
-      ...twice,
-    )
-  }
-  switch (state.status) {
-    case 'sent':
-      return ignored('it is sent already', entry, ...twice)
-    case 'unknown':
-      return transition(
-        { status: 'sent', attempt: state.attempt, providerMessageId, sentAt: at },
-        { resolution },
-        entry,
-        ...twice,
-      )
-    case 'sending':
-      // The replay that runs tells the same of itself; any other attempt began on a wrong premise.
-      if (message.open.some(({ id }) => id === attempt.id)) return ignored('its replay runs', entry, ...twice)
-      return corrected()
-    case 'scheduled':
-    case 'queued':
-    case 'failed':
-    case 'canceled':
-      return corrected()
-  }
+  const sentWith = { providerMessageId, sentAt: at }
+  if (state.status === 'unknown' && state.attempt.id === attempt.id)
+    return transition({ status: 'sent', attempt: state.attempt, ...sentWith }, { resolution }, entry, ...twice)
+  const corrected = isOneOfOpen(message, attempt) ? [] : [alarm('verdict_corrected')]
+  const effects = [...displaced(state, attempt.id), entry, ...corrected, ...twice]
+  return transition({ status: 'sent', attempt, ...sentWith }, { resolution }, ...effects)
 }
+
+/** Not settled before, or a refused repeat of what is not: nothing was said of the message that this corrects. */
+const isOneOfOpen = ({ open: [first] }: Message, { number }: EndedAttempt): boolean =>
+  first !== undefined && number >= first.number
 
 /** Proven absent: nothing that was called so far arrived, and one more attempt is warranted. */
 function absent(message: Message, state: Unknown, { at }: On<'looked'>, entry: Effect): Decision {
