@@ -72,12 +72,15 @@ function found(
 const isOneOfOpen = ({ open: [first] }: Message, { number }: EndedAttempt): boolean =>
   first !== undefined && number >= first.number
 
-/** Proven absent: nothing that was called so far arrived, and one more attempt is warranted. */
+/** Proven absent: no attempt whose answer was lost arrived. One more is warranted, unless a repeat was refused for good. */
 function absent(message: Message, state: Unknown, { at }: On<'looked'>, entry: Effect): Decision {
   const { attempt } = state
   const resolution: Resolution = { by: 'lookup', at, attemptId: attempt.id, outcome: 'not_sent' }
   const last = asNotSent(attempt, at, 'absent', 'The provider was asked twice and does not have it.')
-  const resolved = record('resolved', at, attempt.id, { by: 'lookup', outcome: 'not_sent', warrant: 'absent' })
+  const warrant = attempt.outcome === 'rejected' ? {} : { warrant: 'absent' }
+  const resolved = record('resolved', at, attempt.id, { by: 'lookup', outcome: 'not_sent', ...warrant })
+  if (attempt.outcome === 'rejected')
+    return transition({ status: 'failed', reason: 'provider_refused', last: attempt }, { resolution }, entry, resolved)
   const effects = [endedEntry(attempt), entry, resolved]
   if (at >= message.notAfter)
     return transition({ status: 'failed', reason: 'expired', last }, { resolution }, ...effects, record('expired', at))
@@ -140,15 +143,23 @@ const asNotSent = (attempt: EndedAttempt, at: Date, code: string, detail: string
 })
 
 /** The owner of an earlier call says that it was not accepted: what is left may say no more than that, too. */
-export function withoutOpen(message: Message, attemptId: string, resolution: Resolution): Decision {
+export function withoutOpen(message: Message, ended: EndedAttempt, at: Date): Decision {
   const { state } = message
-  const open = message.open.filter(({ id }) => id !== attemptId)
+  const open = message.open.filter(({ id }) => id !== ended.id)
   if (state.status !== 'unknown' || open.length > 0 || state.attempt.outcome === 'unknown')
     return transition(state, { open })
+  const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'not_sent' }
   const { attempt } = state
+  // O1: one refusal for good is the verdict, whichever of them it was.
   if (attempt.outcome === 'rejected')
     return transition({ status: 'failed', reason: 'provider_refused', last: attempt }, { open, resolution })
-  const dueAt = resolution.at < message.notAfter ? resolution.at : message.notAfter
+  if (ended.outcome === 'rejected')
+    return transition(
+      { status: 'failed', reason: 'provider_refused', last: ended },
+      { open, resolution },
+      ...displaced(state, ended.id),
+    )
+  const dueAt = at < message.notAfter ? at : message.notAfter
   return transition(
     { status: 'queued', last: attempt, dueAt },
     { open, resolution },

@@ -195,8 +195,7 @@ function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt
     return transition(next, { resolution }, ...displaced(message.state, ended.id), late, ...alarms)
   }
   if (!wasOpen || told.kind === 'unknown') return ignored('it changes nothing that is known of the message', late)
-  const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'not_sent' }
-  return withEffects(withoutOpen(message, ended.id, resolution), late)
+  return withEffects(withoutOpen(message, ended, at), late)
 }
 
 function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lease_lapsed'>): Decision {
