@@ -94,7 +94,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
         : lateOutcome(message, event, ended, late)
     case 'unknown':
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
-      if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late)
+      if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late, ...keyConflict(event))
       return withEffects(followOutcome(message, event, ended, 'late_answer'), endedEntry(state.attempt), late)
     case 'scheduled':
     case 'queued':
@@ -175,12 +175,12 @@ function stillUnknown(
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
-  const alarms = [
-    ...(isCredentials ? [alarm('provider_credentials')] : []),
-    ...(told.kind === 'unknown' && told.isKeyConflict === true ? [alarm('provider_key_conflict')] : []),
-  ]
+  const alarms = [...(isCredentials ? [alarm('provider_credentials')] : []), ...keyConflict({ outcome: told })]
   return transition({ status: 'unknown', attempt: ended, plan }, {}, ...alarms)
 }
+
+const keyConflict = ({ outcome: told }: Pick<On<'outcome'>, 'outcome'>): Effect[] =>
+  told.kind === 'unknown' && told.isKeyConflict === true ? [alarm('provider_key_conflict')] : []
 
 /** News of an attempt that is not current, or of a message that was settled without it. */
 function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt, late: Effect): Decision {
@@ -194,7 +194,8 @@ function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt
     const next: State = { status: 'sent', attempt: ended, providerMessageId, sentAt: at }
     return transition(next, { resolution }, ...displaced(message.state, ended.id), late, ...alarms)
   }
-  if (!wasOpen || told.kind === 'unknown') return ignored('it changes nothing that is known of the message', late)
+  if (!wasOpen || told.kind === 'unknown')
+    return ignored('it changes nothing that is known of the message', late, ...keyConflict(event))
   return withEffects(withoutOpen(message, ended, at), late)
 }
 
