@@ -9,7 +9,7 @@
  * R3. After a change of the provider's identity neither proves anything: there is no plan, a person decides.
  * R4. Every plan ends: at the window, the retention or notAfter. What has no plan waits for evidence or a person.
  */
-import type { Deduplication, Lookup } from './capabilities.ts'
+import { canProveAbsence, type Deduplication, type Lookup } from './capabilities.ts'
 import type { Attempt, EndedAttempt, Message, OpenAttempt, Plan } from './message.ts'
 
 /** What the provider of an attempt can do about it, as it is configured now. */
@@ -96,19 +96,20 @@ export function absenceOf(
   look: { readonly began: Date; readonly ended: Date },
   sinceLastMs: number | null,
 ): Absence {
-  if (lookup.strength !== 'strong' || lookup.match !== 'exact') return 'early'
+  if (!canProveAbsence(lookup)) return 'early'
   if (look.began < absenceCountsFrom(message, lookup) || look.ended >= looksUntil(message, lookup)) return 'early'
   return sinceLastMs !== null && sinceLastMs >= lookup.settlingMs ? 'proven' : 'once'
 }
 
-/** Looking for what a weak look-up has not shown after so long is of no more use. */
+/** Looking for what a look-up that proves nothing has not shown after so long is of no more use. */
 const weakLooksForMs = 86_400_000
 
-function looksUntil(message: Unsettled, { strength, settlingMs, retentionMs, marginMs }: Lookup): Date {
+function looksUntil(message: Unsettled, lookup: Lookup): Date {
+  const { settlingMs, retentionMs, marginMs } = lookup
   const findableMs = retentionMs - marginMs
   return after(
     openSince(message),
-    strength === 'strong' ? findableMs : Math.min(findableMs, weakLooksForMs + settlingMs),
+    canProveAbsence(lookup) ? findableMs : Math.min(findableMs, weakLooksForMs + settlingMs),
   )
 }
 
@@ -127,7 +128,7 @@ function lookAt(message: Unsettled, lookup: Lookup, now: Date, soonest: number, 
   const counts = absenceCountsFrom(message, lookup)
   const next = after(now, soonest)
   // No step is left out in which an absence could first count.
-  return lookup.strength === 'strong' && now < counts ? earlier(next, counts) : next
+  return canProveAbsence(lookup) && now < counts ? earlier(next, counts) : next
 }
 
 /** What may have arrived, oldest first; the attempt that ended last is among them whatever it ended with. */
