@@ -182,12 +182,13 @@ export const whatFollows = (decision: Decision): string =>
   decision.kind === 'transition' ? decision.next.status : decision.kind
 
 /** With keys the request is kept as it was sent. */
-export const begin = (number: number, means = blind, of: Partial<Attempt> = {}): Event => ({
-  type: 'begin',
-  attempt: { ...attempt(number), ...of },
-  means,
-  rendered: means.deduplication === null ? null : 'as it was sent',
-})
+export const begin = (number: number, means = blind, of: Partial<Attempt> = {}) =>
+  ({
+    type: 'begin',
+    attempt: { ...attempt(number), ...of },
+    means,
+    rendered: means.deduplication === null ? null : 'as it was sent',
+  }) as const satisfies Event
 export const lapse = {
   type: 'lease_lapsed',
   attemptId: attempt().id,
