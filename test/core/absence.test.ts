@@ -199,8 +199,8 @@ describe('R4 every plan ends', () => {
         const startedAt = at
         const begun = begin(number, means, { startedAt, leaseUntil: new Date(at.getTime() + 4_000) })
         const outcome = outcomes[answer]
-        const told = { ...outcomeOf(begun.attempt, 'unknown', at, means), outcome, random }
-        message = play(message, begun, told)
+        const ending = { ...outcomeOf(begun.attempt, 'unknown', at, means), outcome, random }
+        message = play(message, begun, ending)
         if (message.attempts !== number) throw new Error(`the replay ${number} that was planned did not begin`)
       } else {
         const sinceMs = lastLook === null ? null : at.getTime() - lastLook

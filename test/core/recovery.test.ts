@@ -96,9 +96,8 @@ describe('the first plan', () => {
       { step: 'look', at: soon, givesUpAt: retentionEnds },
     ],
   ])('%s', (_, message, means, expected) => {
-    const made = plan(message, means)
-    if (expected === null) expect(made).toBeNull()
-    else expect(made).toMatchObject({ ...expected, steps: 0 })
+    const made = { plan: plan(message, means) }
+    expect(made).toMatchObject({ plan: expected === null ? null : { ...expected, steps: 0 } })
   })
 
   test.each([
