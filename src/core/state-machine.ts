@@ -162,6 +162,9 @@ function tryAgain(
   return transition({ status: 'queued', last: ended, dueAt }, changes, { type: 'dispatch_at', at: dueAt }, ...alarms)
 }
 
+/** Replays so far, of whatever outcome: those that were not accepted leave nothing open, and count all the same. */
+const stepsBefore = ({ open }: Message, { number }: EndedAttempt): number => number - (open[0]?.number ?? number)
+
 /** Something may have been accepted; a replay that was refused speaks for itself alone. */
 function stillUnknown(
   message: Message,
@@ -172,7 +175,7 @@ function stillUnknown(
   const plan = planFor({ ...message, attempt: ended }, means, {
     now: at,
     random,
-    steps: message.open.length,
+    steps: stepsBefore(message, ended),
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
@@ -212,7 +215,11 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
         endUnseen: true,
       }
       const ended: EndedAttempt = { ...state.attempt, endedAt: at, outcome: 'unknown', evidence }
-      const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps: message.open.length })
+      const plan = planFor({ ...message, attempt: ended }, means, {
+        now: at,
+        random,
+        steps: stepsBefore(message, ended),
+      })
       return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))
     }
     case 'scheduled':
