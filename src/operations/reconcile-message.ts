@@ -10,7 +10,7 @@
 import { idFromUuid } from '../core/ids.ts'
 import type { EndedAttempt, Message, Plan } from '../core/message.ts'
 import type { LookResult } from '../core/outcome.ts'
-import { absenceOf, type Absence } from '../core/recovery.ts'
+import { absenceOf, keyWarrantHolds, type Absence, type RecoveryMeans } from '../core/recovery.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
 import { applyEvent } from './apply-event.ts'
@@ -29,19 +29,28 @@ export async function reconcileMessage(deps: Deps, message: Message, looks: Look
   const { state } = message
   if (state.status !== 'unknown' || state.plan === null) return true // settled since it was taken
   const provider = attemptedProvider(deps, message)
-  if (provider === undefined) {
+  const now = deps.clock.now()
+  if (provider === undefined && now < state.plan.givesUpAt) {
     deps.log.warn({ message: message.id, provider: state.attempt.provider }, 'its provider is not configured any more')
     return putOff(deps, message, missingPauseMs)
   }
-  const now = deps.clock.now()
-  if (provider.identity !== state.attempt.identity || now >= state.plan.givesUpAt) {
-    await applyEvent(deps, message, { type: 'replan', means: meansOf(provider), at: now, random: deps.random() })
+  if (provider === undefined || isOver(message, state.attempt, state.plan, meansOf(provider), now)) {
+    const means = provider === undefined ? null : meansOf(provider)
+    await applyEvent(deps, message, { type: 'replan', means, at: now, random: deps.random() })
     return true
   }
   const release = deps.slots.tryTake(provider)
   if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await takeStep(deps, message, state.attempt, state.plan, provider, looks, release)
   return true
+}
+
+/** The planned step cannot be taken any more: its time is over, or the provider is another one or can do less by now. */
+function isOver(message: Message, attempt: EndedAttempt, plan: Plan, means: RecoveryMeans, now: Date): boolean {
+  if (now >= plan.givesUpAt) return true
+  return plan.step === 'replay'
+    ? !keyWarrantHolds({ ...message, attempt }, means, now)
+    : means.lookup === null || means.identity !== attempt.identity
 }
 
 async function takeStep(
