@@ -97,6 +97,9 @@ function absent(message: Message, state: Unknown, { at }: On<'looked'>, entry: E
   const resolution: Resolution = { by: 'lookup', at, attemptId: attempt.id, outcome: 'not_sent' }
   const last = asNotSent(attempt, at, 'absent', 'The provider was asked twice and does not have it.')
   const resolved = record('resolved', at, attempt.id, { by: 'lookup', outcome: 'not_sent', warrant: 'absent' })
+  // Its replay was refused for good, and that is all that is left to say: sent again it would be refused again.
+  if (attempt.outcome === 'rejected')
+    return transition({ status: 'failed', reason: 'provider_refused', last: attempt }, { resolution }, entry, resolved)
   const effects = [endedEntry(attempt), entry, resolved]
   if (at >= message.notAfter)
     return transition({ status: 'failed', reason: 'expired', last }, { resolution }, ...effects, record('expired', at))
