@@ -12,6 +12,7 @@ import {
   displaced,
   endedEntry,
   ignored,
+  illegal,
   record,
   transition,
   type Decision,
@@ -27,6 +28,7 @@ type Unknown = Extract<State, { status: 'unknown' }>
 export function looked(message: Message, event: On<'looked'>): Decision {
   const { state } = message
   const { result, at, attempt, means, random, absence } = event
+  if (message.attempts === 0) return illegal(message, event) // nobody can have looked for what never left
   const { evidence } = result
   const entry = record('looked', at, attempt.id, {
     result: result.kind === 'found' && result.count > 1 ? 'doubled' : result.kind,

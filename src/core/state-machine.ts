@@ -54,10 +54,13 @@ export function decide(message: Message, event: Event): Decision {
 
 function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Decision {
   const { state } = message
+  // Taken on an old reading: what came meanwhile may have put off the next attempt.
+  const isStale = attempt.number !== message.attempts + 1
   switch (state.status) {
     case 'scheduled':
       return transition({ status: 'sending', attempt }, { rendered })
     case 'queued':
+      if (isStale) return ignored('another attempt came first')
       return transition(
         { status: 'sending', attempt },
         { rendered },
@@ -65,6 +68,7 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
       )
     case 'unknown': {
       const before = state.attempt
+      if (isStale) return ignored('another attempt came first')
       if (state.plan?.step !== 'replay') return ignored('no replay is planned')
       if (!keyWarrantHolds({ ...message, attempt: before }, means, attempt.startedAt))
         return ignored('no warrant: its window is over, or the provider is another one')
