@@ -29,10 +29,10 @@ export interface Surroundings {
   readonly profileDir: string | null
 }
 
-export const apiKey = `so_live_bench_${'k'.repeat(40)}`
+const apiKey = `so_live_bench_${'k'.repeat(40)}`
 
 /** What an operator would write: the adapter of a blind provider, pointed at the stub. All else is as it comes. */
-export function gatewayEnv({ server, stubUrl, folder }: Surroundings, database: string): Record<string, string> {
+function gatewayEnv({ server, stubUrl, folder }: Surroundings, database: string): Record<string, string> {
   const config = join(folder, 'sendonce.yaml')
   const blind = {
     adapter: 'twilio',
@@ -63,29 +63,39 @@ export async function startGatewayOn(
   return { url, child: await startGateway(url, gatewayEnv(surroundings, database), { args, nodeArgs, log }) }
 }
 
-export async function makeGatewayDatabase(server: Server, database: string): Promise<void> {
+async function makeGatewayDatabase(server: Server, database: string): Promise<void> {
   await server.createDatabase(database)
   await migrate(server.urlOf(database))
+}
+
+const databaseOf = (name: 'gateway' | 'gateway, api'): string =>
+  name === 'gateway' ? 'bench_gateway' : 'bench_gateway_api'
+
+/** On the data base that it had. */
+export async function restartGateway(
+  surroundings: Surroundings,
+  name: 'gateway' | 'gateway, api' = 'gateway',
+): Promise<Contender> {
+  const database = databaseOf(name)
+  const { url, child } = await startGatewayOn(surroundings, database, name === 'gateway' ? 'all' : 'api')
+  return {
+    name,
+    url,
+    child,
+    headers: { Authorization: `Bearer ${apiKey}` },
+    database,
+    fill: async (prefix, count) => fillRows(surroundings.server, database, 'gateway', prefix, count),
+    stop: async () => child.stop(),
+  }
 }
 
 export async function startContender(surroundings: Surroundings, name: Name): Promise<Contender> {
   const { server, stubUrl } = surroundings
   switch (name) {
     case 'gateway':
-    case 'gateway, api': {
-      const database = name === 'gateway' ? 'bench_gateway' : 'bench_gateway_api'
-      await makeGatewayDatabase(server, database)
-      const { url, child } = await startGatewayOn(surroundings, database, name === 'gateway' ? 'all' : 'api')
-      return {
-        name,
-        url,
-        child,
-        headers: { Authorization: `Bearer ${apiKey}` },
-        database,
-        fill: async (prefix, count) => fillRows(server, database, 'gateway', prefix, count),
-        stop: async () => child.stop(),
-      }
-    }
+    case 'gateway, api':
+      await makeGatewayDatabase(server, databaseOf(name))
+      return restartGateway(surroundings, name)
     case 'floor':
     case 'floor in groups': {
       const database = name === 'floor' ? 'bench_floor' : 'bench_floor_in_groups'

@@ -5,12 +5,13 @@ import { startContender, startGatewayOn, type Contender, type Surroundings } fro
 import { costs, meter, stubCounts, underLoad, type Bench, type Sample } from './measure.ts'
 import { residentMb } from './processor-time.ts'
 import type { PgBossQuestion } from './programs/pg-boss-worker.ts'
+import type { Plan } from './plan.ts'
 import { nextPrefix, type Block } from './scenarios.ts'
 
 const connections = 64
 const pgBossDatabase = 'bench_pg_boss'
 /** Jobs that no worker of a run can finish in its time. */
-const jobsPerSecond = 3_000
+const jobsPerSecond = 8_000
 
 export async function acceptAndDispatch(block: Block, surroundings: Surroundings): Promise<void> {
   const { bench, plan, cells, contenders, keys, say } = block
@@ -28,8 +29,8 @@ export async function acceptAndDispatch(block: Block, surroundings: Surroundings
   for (let round = 0; round < plan.rounds; round++) {
     put('async acceptance', 'floor', await accept(block, floor, { path: '/accept' }))
     put('async acceptance', 'gateway', await accept(block, api, { headers: { Prefer: 'respond-async' } }))
-    put('dispatch', 'pg-boss', await dispatchByPgBoss(bench, pgBoss, plan.measureMs))
-    put('dispatch', 'gateway', await dispatchByGateway(bench, surroundings, api, plan.measureMs))
+    put('dispatch', 'pg-boss', await dispatchByPgBoss(bench, pgBoss, plan))
+    put('dispatch', 'gateway', await dispatchByGateway(bench, surroundings, api, plan))
   }
   await pgBoss.stop()
   await api.stop()
@@ -46,16 +47,12 @@ async function accept(
   return (await underLoad(bench, contender, asked)).sample
 }
 
-async function dispatchByPgBoss(bench: Bench, worker: Helper, measureMs: number): Promise<Sample> {
+async function dispatchByPgBoss(bench: Bench, worker: Helper, plan: Plan): Promise<Sample> {
   const ask = async (question: PgBossQuestion): Promise<void> => void (await worker.ask(question))
-  await ask({ fill: Math.ceil((jobsPerSecond * measureMs) / 1000), prefix: nextPrefix() })
-  let working: Promise<void> = Promise.resolve()
-  return whileDispatching(bench, worker.pid, pgBossDatabase, measureMs, {
-    start: () => void (working = ask({ work: true })),
-    end: async () => {
-      await ask({ work: false })
-      await working
-    },
+  await ask({ fill: Math.ceil((jobsPerSecond * (plan.warmMs + plan.measureMs)) / 1000), prefix: nextPrefix() })
+  return whileDispatching(bench, worker.pid, pgBossDatabase, plan, {
+    start: async () => ask({ work: true }),
+    end: async () => ask({ work: false }),
   })
 }
 
@@ -63,28 +60,32 @@ async function dispatchByGateway(
   bench: Bench,
   surroundings: Surroundings,
   { database }: Contender,
-  measureMs: number,
+  plan: Plan,
 ): Promise<Sample> {
   if (database === null) throw new Error('a gateway has a data base')
   // It finds what waits as soon as it has started: that moment is not measured, only what follows the first call.
   const { child } = await startGatewayOn(surroundings, database, 'worker')
-  return whileDispatching(bench, child.pid, database, measureMs, { start: () => {}, end: async () => child.stop() })
+  return whileDispatching(bench, child.pid, database, measureMs, {
+    start: async () => {},
+    end: async () => child.stop(),
+  })
 }
 
-/** From the first call that the provider sees until the time is over; a rate by the last call, should they run out. */
+/** From a while after the first call that the provider sees, for the time that is measured; a rate by the last call, should they run out. */
 async function whileDispatching(
   bench: Bench,
   pid: number,
   database: string,
-  measureMs: number,
-  { start, end }: { start: () => void; end: () => Promise<void> },
+  plan: Plan,
+  { start, end }: { start: () => Promise<void>; end: () => Promise<void> },
 ): Promise<Sample> {
   const before = await stubCounts(bench, { delayMs: 0 })
-  start()
+  await start()
   const giveUp = performance.now() + 30_000
   while ((await stubCounts(bench)).callsSince === 0 && performance.now() < giveUp) await pause(5)
+  await pause(plan.warmMs)
   const first = { counts: await stubCounts(bench), reading: await meter(bench, pid, database) }
-  await pause(measureMs)
+  await pause(plan.measureMs)
   const last = await stubCounts(bench)
   const reading = await meter(bench, pid, database)
   const memory = residentMb(pid)

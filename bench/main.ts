@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Cells } from './cells.ts'
 import { root, startHelper, stopAll } from './children.ts'
-import { startContender, type Contender, type Name, type Surroundings } from './contenders.ts'
+import { restartGateway, startContender, type Contender, type Name, type Surroundings } from './contenders.ts'
 import { acceptAndDispatch } from './dispatch.ts'
 import { stubCounts, type Bench } from './measure.ts'
 import { help, planFrom, type Plan } from './plan.ts'
@@ -42,8 +42,8 @@ async function runBlock(bench: Bench, plan: Plan, cells: Cells, surroundings: Su
   if (wants('conflicts')) await conflicts(block)
   if (isFirst && wants('storm')) alone.stormMs = await storm(block)
   if (isFirst && wants('async')) await acceptAndDispatch(block, surroundings)
-  if (isFirst && wants('soak')) alone.memory = await soak(block)
   for (const contender of contenders.values()) await contender.stop()
+  if (isFirst && wants('soak')) alone.memory = await soak(block, async () => restartGateway(surroundings))
   if (isFirst && wants('start')) alone.startMs = await startTimes(block, surroundings.folder)
   return alone
 }

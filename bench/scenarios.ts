@@ -112,11 +112,12 @@ export interface Memory {
   readonly mostMb: number
 }
 
-/** Many sends through one gateway, and its memory meanwhile. */
-export async function soak({ bench, plan, contenders, say }: Block): Promise<Memory | null> {
-  const gateway = contenders.get('gateway')
-  if (gateway === undefined || plan.soak === 0) return null
+/** Many sends through a gateway just started, and its memory meanwhile. */
+export async function soak(block: Block, startAgain: () => Promise<Contender>): Promise<Memory | null> {
+  const { bench, plan, say } = block
+  if (plan.soak === 0) return null
   await stubCounts(bench, { delayMs: 0 })
+  const gateway = await startAgain()
   const { pid } = gateway.child
   const beforeMb = residentMb(pid)
   const readings: number[] = []
@@ -138,6 +139,7 @@ export async function soak({ bench, plan, contenders, say }: Block): Promise<Mem
     afterMb: residentMb(pid),
     mostMb: Math.max(...readings),
   }
+  await gateway.stop()
   say(`memory over ${memory.sends} sends: ${JSON.stringify(memory)}`)
   return memory
 }

@@ -1,7 +1,7 @@
 /**
- * A pg-boss worker of the same two steps as the gateway's dispatch: take, call the provider, complete. It fetches the
- * next batch as soon as one is done (`work()` would pause half a second between batches), two batches of 32 at a time:
- * as many calls open as the gateway has slots.
+ * A pg-boss worker of the same two steps as the gateway's dispatch: take, call the provider, complete. Two
+ * batches of 32 at a time, as many calls as the gateway has slots, and the next batch as soon as one is done: the fastest
+ * that it has. One job at a time, as it comes, it pauses for half a second between jobs at the least.
  */
 import { PgBoss } from 'pg-boss'
 import { bodyOf } from '../message.ts'
@@ -27,7 +27,6 @@ const boss = new PgBoss({
 boss.on('error', (error) => process.stderr.write(`pg-boss: ${error.message}\n`))
 await boss.start()
 await boss.createQueue(queue)
-let working = false
 
 async function fill(count: number, prefix: string): Promise<void> {
   for (let from = 0; from < count; from += fillAtOnce) {
@@ -39,21 +38,20 @@ async function fill(count: number, prefix: string): Promise<void> {
   }
 }
 
-/** Until there is nothing left, or nothing more is wanted. */
 async function work(): Promise<void> {
-  while (working) {
-    const jobs = await boss.fetch<Job>(queue, { batchSize })
-    if (jobs.length === 0) return
-    await Promise.all(jobs.map(async ({ data }) => callProvider(data.body)))
-    await boss.complete(
-      queue,
-      jobs.map(({ id }) => id),
-    )
+  const options = {
+    batchSize,
+    localConcurrency: batchesAtOnce,
+    pollingIntervalSeconds: 0.5,
+    burstWhenBatchFull: true,
   }
+  await boss.work<Job>(queue, options, async (jobs) => {
+    await Promise.all(jobs.map(async ({ data }) => callProvider(data.body)))
+  })
 }
 
 answerParent(async (asked: PgBossQuestion) => {
-  if ('fill' in asked) return fill(asked.fill, asked.prefix)
-  working = asked.work
-  if (working) await Promise.all(Array.from({ length: batchesAtOnce }, work))
+  if ('fill' in asked) await fill(asked.fill, asked.prefix)
+  else if (asked.work) await work()
+  else await boss.offWork(queue, { wait: true })
 })
