@@ -65,7 +65,7 @@ async function dispatchByGateway(
   if (database === null) throw new Error('a gateway has a data base')
   // It finds what waits as soon as it has started: that moment is not measured, only what follows the first call.
   const { child } = await startGatewayOn(surroundings, database, 'worker')
-  return whileDispatching(bench, child.pid, database, measureMs, {
+  return whileDispatching(bench, child.pid, database, plan, {
     start: async () => {},
     end: async () => child.stop(),
   })
