@@ -30,7 +30,15 @@ export class Cells {
   }
 }
 
-export type Measure = keyof Sample
+export type Measure = keyof Sample | 'cpuMs'
+
+/** `cpuMs` is of Node and PostgreSQL together. */
+function valueOf(sample: Sample | undefined, measure: Measure): number | null {
+  if (sample === undefined) return null
+  if (measure !== 'cpuMs') return sample[measure]
+  const { nodeCpuMs, postgresCpuMs } = sample
+  return nodeCpuMs === null || postgresCpuMs === null ? null : nodeCpuMs + postgresCpuMs
+}
 
 export function median(values: readonly number[]): number | null {
   const sorted = [...values].toSorted((a, b) => a - b)
@@ -42,7 +50,7 @@ const known = (values: readonly (number | null | undefined)[]): number[] =>
   values.filter((value): value is number => typeof value === 'number' && Number.isFinite(value))
 
 export const medianOf = (samples: readonly Sample[] | undefined, measure: Measure): number | null =>
-  median(known(samples?.map((sample) => sample[measure]) ?? []))
+  median(known(samples?.map((sample) => valueOf(sample, measure)) ?? []))
 
 export interface Ratio {
   readonly median: number
@@ -60,8 +68,8 @@ export function ratioOf(
   const over = cell?.samples.get(base)
   const ratios = known(
     (cell?.samples.get(program) ?? []).map((sample, round) => {
-      const [value, under] = [sample[measure], over?.[round]?.[measure]]
-      return value === null || under === null || under === undefined ? null : value / under
+      const [value, under] = [valueOf(sample, measure), valueOf(over?.[round], measure)]
+      return value === null || under === null ? null : value / under
     }),
   )
   const middle = median(ratios)

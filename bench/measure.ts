@@ -2,9 +2,10 @@
  * One measurement: a program under the load for some seconds, and what that cost in processor time, memory, WAL and
  * commits. Owns the rule that fails a run: a message that the provider saw twice, or an answer that was not expected.
  */
+import { availableParallelism } from 'node:os'
 import type { Helper } from './children.ts'
 import type { Contender } from './contenders.ts'
-import { cpuSecondsOf, residentMb } from './processor-time.ts'
+import { busySeconds, cpuSecondsOf, residentMb } from './processor-time.ts'
 import type { Server } from './postgres.ts'
 import type { LoadJob, LoadResult } from './programs/load.ts'
 import type { StubCounts, StubQuestion } from './programs/provider-stub.ts'
@@ -19,6 +20,8 @@ export interface Sample {
   readonly walBytes: number | null
   readonly commits: number | null
   readonly residentMb: number | null
+  /** Of all processors, from 0 to 1: what processes that are not of the run took meanwhile. */
+  readonly others: number | null
 }
 
 export interface Bench {
@@ -35,7 +38,13 @@ export const stubCounts = async (bench: Bench, question: StubQuestion = {}): Pro
 /** Sums since the start of everything, at one moment. */
 export async function meter(bench: Bench, pid: number, database: string | null) {
   const { cpuS: postgresS, ...store } = await bench.server.work(database)
-  return { nodeS: cpuSecondsOf(pid), postgresS, ...store }
+  const [nodeS, busyS] = [cpuSecondsOf(pid), busySeconds()]
+  const helpersS = [bench.load.pid, bench.stub.pid, process.pid].reduce(
+    (sum, helper) => sum + (cpuSecondsOf(helper) ?? 0),
+    0,
+  )
+  const othersS = nodeS === null || busyS === null || postgresS === null ? null : busyS - nodeS - postgresS - helpersS
+  return { atS: performance.now() / 1000, nodeS, postgresS, othersS, ...store }
 }
 type Reading = Awaited<ReturnType<typeof meter>>
 
@@ -43,7 +52,9 @@ type Reading = Awaited<ReturnType<typeof meter>>
 export function costs(before: Reading, after: Reading, count: number, hasStore: boolean) {
   const each = (to: number | null, from: number | null, scale: number): number | null =>
     to === null || from === null || count === 0 ? null : ((to - from) * scale) / count
+  const others = each(after.othersS, before.othersS, count / (after.atS - before.atS) / availableParallelism())
   return {
+    others: others === null ? null : Math.max(others, 0),
     nodeCpuMs: each(after.nodeS, before.nodeS, 1000),
     postgresCpuMs: hasStore ? each(after.postgresS, before.postgresS, 1000) : 0,
     walBytes: hasStore ? each(after.walBytes, before.walBytes, 1) : 0,

@@ -39,6 +39,17 @@ export function cpuSecondsOfFamily(pid: number): number | null {
   return children.reduce((sum, stat) => sum + (stat?.own ?? 0), head.own + head.ended)
 }
 
+/** Of all processors together since the start of the machine, what a virtual one was kept waiting included. */
+export function busySeconds(): number | null {
+  try {
+    const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]?.split(/\s+/).slice(1).map(Number) ?? []
+    const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = fields
+    return (user + nice + system + irq + softirq + steal) / ticksPerSecond
+  } catch {
+    return null // no /proc
+  }
+}
+
 export const parentOf = (pid: number): number | null => statOf(pid)?.parent ?? null
 
 /** Resident memory in MB. */

@@ -1,6 +1,6 @@
 /** The results as a document: verdicts first, then every cell with its medians, then the machine. */
 import { cpus, release, totalmem, type } from 'node:os'
-import { medianOf, ratioOf, type Cell, type Cells, type Measure } from './cells.ts'
+import { median, medianOf, ratioOf, type Cell, type Cells, type Measure } from './cells.ts'
 import type { Plan } from './plan.ts'
 import { millions, spread, verdicts, type Alone } from './targets.ts'
 
@@ -42,9 +42,11 @@ function cellTable(cell: Cell): string {
       if (value !== null) return value.toFixed(digits)
       return measure === 'p50Ms' || measure === 'p99Ms' ? '' : 'not measured'
     })
-    return [program, program === base || ratio === null ? '1' : spread(ratio), ...values]
+    const cpu = ratioOf(cell, program, base, 'cpuMs')
+    const over = program === base ? ['1', '1'] : [ratio, cpu].map((each) => (each === null ? '' : spread(each)))
+    return [program, ...over, ...values]
   })
-  return table(['', `rate over ${base}`, ...columns.map(({ name }) => name)], rows)
+  return table(['', `rate over ${base}`, 'CPU over it', ...columns.map(({ name }) => name)], rows)
 }
 
 const title = ({ what, connections, keys, delayMs }: Cell): string =>
@@ -56,6 +58,9 @@ export function report({ cells, alone, plan, command, postgres, commit, faults }
   const { memory, stormMs, startMs } = alone
   const processors = cpus()
   const mb = (value: number | null): string => (value === null ? 'not measured' : `${Math.round(value)} MB`)
+  const others = median(
+    cells.all.flatMap(({ samples }) => [...samples.values()].flatMap((each) => medianOf(each, 'others') ?? [])),
+  )
   const lines = [
     '# Results of the benchmark',
     '',
@@ -64,6 +69,12 @@ export function report({ cells, alone, plan, command, postgres, commit, faults }
     `Machine: ${processors.length} x ${processors[0]?.model.trim() ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GB, ${type()} ${release()}; Node ${process.version}, PostgreSQL ${postgres}, fsync on.`,
     'Load, program, provider stub and PostgreSQL share it, so read ratios, not figures. Programs were measured in turn,',
     `${plan.rounds} rounds of ${plan.measureMs / 1000} s each after ${plan.warmMs / 1000} s; a ratio is the median of the rounds' ratios (least to most), all else a median.`,
+    ...(others === null
+      ? []
+      : [
+          `Processes that are not of the run took ${Math.round(others * 100)} % of the processors meanwhile (median). The more that is, the less do rates hold, and the`,
+          'worse for a program of few processes, since a processor is shared out by process; CPU per message holds better.',
+        ]),
     'What each program does is said on top of its file in `bench/programs`.',
     '',
     faults.length === 0
