@@ -2,10 +2,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { answerFor } from '../../../src/core/answer.ts'
-import { isFinal, sentOf, type Attempt, type Message } from '../../../src/core/message.ts'
-import { decide, type Event } from '../../../src/core/state-machine.ts'
+import type { Event } from '../../../src/core/events.ts'
+import { isFinal, sentOf, type Message } from '../../../src/core/message.ts'
+import { decide } from '../../../src/core/state-machine.ts'
 import { after, applied } from '../fixtures.ts'
-import { eventOf, starts, step, type Step } from '../random-histories.ts'
+import { eventOf, firstWorld, grown, history, passed, starts, type Start, type Step } from '../random-histories.ts'
 
 interface Moment {
   readonly message: Message
@@ -13,16 +14,14 @@ interface Moment {
 }
 
 /** Each message of a history, with the event that met it. */
-function momentsOf(start: Message, steps: readonly Step[]): Moment[] {
-  const begun: Attempt[] = start.state.status === 'sending' ? [start.state.attempt] : []
-  let message = start
-  return steps.flatMap((asked, i) => {
-    const event = eventOf(message, begun, asked, after(10_000 + i * 1_000))
+function momentsOf(start: Start, steps: readonly Step[]): Moment[] {
+  let world = firstWorld(start)
+  return steps.flatMap((given) => {
+    world = passed(world, given)
+    const event = eventOf(world, given)
     if (event === undefined) return []
-    const moment = { message, event }
-    const { message: next, decision } = applied(message, event)
-    if (event.type === 'begin' && decision.kind === 'transition') begun.push(event.attempt)
-    message = next
+    const moment = { message: world.message, event }
+    world = grown(world, applied(world.message, event).message, event)
     return [moment]
   })
 }
@@ -35,7 +34,7 @@ function frozen<T>(value: T): T {
   return value
 }
 
-const histories = fc.tuple(starts, fc.array(step, { maxLength: 30, size: 'max' }))
+const histories = fc.tuple(starts, history)
 
 test('a decision depends on message and event alone, and changes neither', () => {
   fc.assert(
