@@ -17,7 +17,7 @@ import { applyEvent } from './apply-event.ts'
 import { dispatchMessage } from './dispatch-message.ts'
 import { attemptedProvider, meansOf } from './recovery-means.ts'
 
-/** When this process last looked for an attempt's message in vain, so that it counts; by attempt id. */
+/** When a look of this process for an attempt's message ended in vain, so that it counts; by attempt id. */
 export type Looks = Map<string, number>
 
 const busyPauseMs = 250
@@ -73,12 +73,12 @@ async function look(
   provider: Provider,
   looks: Looks,
 ): Promise<void> {
-  const began = deps.clock.now()
+  const [began, since] = [deps.clock.now(), deps.clock.mark().monotonicMs]
   const { createdAt, request } = message
   const asked = provider.look(request, { messageId: idFromUuid('message', message.id), createdAt, startedAt: began })
   const result = await deps.inFlight.track(message.id, asked)
   deps.metrics.lookups.inc({ provider: provider.name, result: result.kind })
-  const absence = countAbsence(deps, message, attempt, provider, looks, began, result)
+  const absence = countAbsence(deps, message, attempt, provider, looks, { began, since }, result)
   const at = deps.clock.now()
   const event = {
     type: 'looked',
@@ -99,19 +99,18 @@ function countAbsence(
   attempt: EndedAttempt,
   { capabilities: { lookup } }: Provider,
   looks: Looks,
-  began: Date,
+  { began, since }: { readonly began: Date; readonly since: number },
   result: LookResult,
 ): Absence {
   if (result.kind !== 'absent' || lookup === null) return 'early'
-  const now = deps.clock.mark().monotonicMs
   const last = looks.get(attempt.id)
   const absence = absenceOf(
     { ...message, attempt },
     lookup,
     { began, ended: deps.clock.now() },
-    last === undefined ? null : now - last,
+    last === undefined ? null : since - last, // from the end of that one to the beginning of this one
   )
-  if (absence === 'once' && last === undefined) remember(looks, attempt.id, now)
+  if (absence === 'once' && last === undefined) remember(looks, attempt.id, deps.clock.mark().monotonicMs)
   return absence
 }
 
