@@ -38,6 +38,10 @@ interface Circumstances {
   readonly absence?: Absence
 }
 
+/** How many replays there were when this attempt ended, whatever they ended with: each makes the next pause longer. */
+export const replaysUpTo = ({ open }: Pick<Message, 'open'>, { number }: Pick<EndedAttempt, 'number'>): number =>
+  number - (open[0]?.number ?? number)
+
 /** The next automatic step of a message that is unknown; null: only evidence or a person settles it. */
 export function planFor(
   message: Unsettled,

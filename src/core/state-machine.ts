@@ -27,7 +27,7 @@ import {
 } from './events.ts'
 import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
 import { fold, type Evidence } from './outcome.ts'
-import { keyWarrantHolds, openAttempt, planFor } from './recovery.ts'
+import { keyWarrantHolds, openAttempt, planFor, replaysUpTo } from './recovery.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
 import { looked, replan, settle, withoutOpen } from './settle-unknown.ts'
 
@@ -171,7 +171,7 @@ function stillUnknown(
   const plan = planFor({ ...message, attempt: ended }, means, {
     now: at,
     random,
-    steps: message.open.length,
+    steps: replaysUpTo(message, ended),
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
@@ -211,7 +211,11 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
         endUnseen: true,
       }
       const ended: EndedAttempt = { ...state.attempt, endedAt: at, outcome: 'unknown', evidence }
-      const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps: message.open.length })
+      const plan = planFor({ ...message, attempt: ended }, means, {
+        now: at,
+        random,
+        steps: replaysUpTo(message, ended),
+      })
       return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))
     }
     case 'scheduled':
