@@ -25,7 +25,15 @@ import {
   type Event,
   type On,
 } from './events.ts'
-import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
+import {
+  endedAttemptOf,
+  isFinal,
+  type Attempt,
+  type EndedAttempt,
+  type Message,
+  type Resolution,
+  type State,
+} from './message.ts'
 import { fold, type Evidence } from './outcome.ts'
 import { keyWarrantHolds, openAttempt, planFor, replaysUpTo } from './recovery.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
@@ -58,6 +66,7 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
     case 'scheduled':
       return transition({ status: 'sending', attempt }, { rendered })
     case 'queued':
+      if (isOutOfTurn(message, attempt)) return ignored('another attempt has ended since it was prepared')
       return transition(
         { status: 'sending', attempt },
         { rendered },
@@ -65,6 +74,7 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
       )
     case 'unknown': {
       const before = state.attempt
+      if (isOutOfTurn(message, attempt)) return ignored('another attempt has ended since it was prepared')
       if (state.plan?.step !== 'replay') return ignored('no replay is planned')
       if (!keyWarrantHolds({ ...message, attempt: before }, means, attempt.startedAt))
         return ignored('no warrant: its window is over, or the provider is another one')
@@ -79,6 +89,9 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
       return ignored(`it is ${state.status} already`)
   }
 }
+
+/** What waits now waits by what that other attempt told: a pause that the provider asked for, say. */
+const isOutOfTurn = ({ attempts }: Message, { number }: Attempt): boolean => number !== attempts + 1
 
 function outcome(message: Message, event: On<'outcome'>): Decision {
   const { state } = message
