@@ -88,7 +88,8 @@ export function mayBeginUntil({ open, notAfter }: Message, { deduplication }: Re
 /**
  * What a look that found nothing proves.
  * @param look by the data base's clock
- * @param sinceLastMs what this process's monotonic clock says has passed since its own last look that counted; null if there was none
+ * @param sinceLastMs what this process's monotonic clock says has passed between the end of its own last look that counted
+ *   and the beginning of this one; null if there was none
  */
 export function absenceOf(
   message: Unsettled,

@@ -137,7 +137,9 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
       if (ours !== undefined) {
         deps.metrics.claims.inc({ result: 'claimed' })
         const attempt = attemptOf(ours.state)
-        if (release !== null && leaseMs !== null && attempt !== null) {
+        // While the claim was in doubt others may have gone on: the attempt that stands there then is not ours to make.
+        const isMine = attempt !== null && attempt.id === attemptOf(message.state)?.id
+        if (release !== null && leaseMs !== null && isMine) {
           // Also if its lease has lapsed while it was in doubt: the write gate is shut then, and the owner says so.
           begun = true
           start(deps, ours, provider, { attempt, since, ms: leaseMs, synchronous: true }, release)
