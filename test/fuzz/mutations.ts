@@ -340,7 +340,7 @@ export function mutated(requests: fc.Arbitrary<Asked>): fc.Arbitrary<Asked> {
     { weight: 3, arbitrary: bodyTexts },
     { weight: 5, arbitrary: headers },
     { weight: 1, arbitrary: fewer },
-    { weight: 2, arbitrary: paths },
+    { weight: 3, arbitrary: paths },
     { weight: 3, arbitrary: queries },
   )
   return fc.tuple(requests, ways).map(([asked, mutate]) => ({ ...mutate(asked), fits: false }))

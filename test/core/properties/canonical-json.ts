@@ -48,11 +48,30 @@ function numberText(value: number): string {
   return k === 1 ? `${digits}e${exponent}` : `${digits.slice(0, 1)}.${digits.slice(1)}e${exponent}`
 }
 
-/** @returns the digits s and n, where the value is 0.s × 10ⁿ */
+/** @returns the digits s and n, where the value is 0.s × 10ⁿ. Of several that are as short: the closest, then the even one. */
 function shortest(value: number): [string, number] {
   for (let precision = 0; precision <= 16; precision++) {
     const [mantissa = '', exponent = ''] = value.toExponential(precision).split('e')
-    if (Number(`${mantissa}e${exponent}`) === value) return [mantissa.replace('.', ''), Number(exponent) + 1]
+    const near = BigInt(mantissa.replace('.', ''))
+    const scale = Number(exponent) - precision
+    const [best] = [near - 1n, near, near + 1n]
+      .filter((digits) => Number(`${digits}e${scale}`) === value)
+      .map((digits) => ({ digits, off: distance(digits, scale, value) }))
+      .toSorted((a, b) => (a.off === b.off ? Number((a.digits & 1n) - (b.digits & 1n)) : a.off < b.off ? -1 : 1))
+    if (best !== undefined) return [String(best.digits), scale + String(best.digits).length]
   }
   throw new Error(`no 17 digits read back as ${value}`)
+}
+
+/** How far digits × 10^scale lie from the value, exactly; in a unit that depends on scale and value only. */
+function distance(digits: bigint, scale: number, value: number): bigint {
+  const bits = new DataView(new ArrayBuffer(8))
+  bits.setFloat64(0, value)
+  const biased = (bits.getUint32(0) >>> 20) & 0x7ff
+  const fraction = bits.getBigUint64(0) & 0xf_ffff_ffff_ffffn
+  const mantissa = biased === 0 ? fraction : fraction | 0x10_0000_0000_0000n
+  const power = Math.max(biased, 1) - 1075
+  const of = (n: number): bigint => BigInt(Math.max(n, 0))
+  const off = digits * 10n ** of(scale) * 2n ** of(-power) - mantissa * 2n ** of(power) * 10n ** of(-scale)
+  return off < 0n ? -off : off
 }
