@@ -62,6 +62,7 @@ test('E9 the look-up finds it: sent, by the look-up, and nothing is called again
   expect([status, providerMessageId, attempts]).toEqual(['sent', 'p1', 1])
   expect(resolution).toMatchObject({ by: 'lookup', outcome: 'sent' })
   expect(gateway.provider.looks).toMatchObject([{ messageId: id }])
+  expect(gateway.deps.slots.inUse('fake')).toBe(0)
   const again = await gateway.send(sms('once'), { key: 'found' })
   expect([told(again), isReplay(again), gateway.provider.calls.length]).toEqual(['201 sent', true, 1])
   expect(await lookedIn(id)).toEqual(['looked found'])
