@@ -67,7 +67,7 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
     if (found === undefined) throw plan
     return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
   }
-  return deps.inFlight.track(deps.newUuid(), claim(deps, asked, names, canonical, plan)) // so that a drain waits for it
+  return deps.inFlight.track('claim', claim(deps, asked, names, canonical, plan)) // so that a drain waits for it
 }
 
 function asRefusal(error: unknown): unknown {
@@ -126,7 +126,7 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   const leaseMs = release === null ? null : leaseMsFor(deps, provider)
   const version = fingerprintOf(canonical)
   const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
-  const toClaim = { message, fingerprintVersion: version.version, secondKey: names[1] ?? null, leaseMs }
+  const toClaim = { message, fingerprint: version, secondKey: names[1] ?? null, leaseMs }
   let begun = false
   try {
     for (let tries = 0; tries < maxClaims; tries++) {

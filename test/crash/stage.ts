@@ -6,7 +6,7 @@
  * S2. What a gateway of it begins is over, or dead, before time passes.
  */
 import pg from 'pg'
-import { v7 as uuidv7 } from 'uuid'
+import { newUuid as uuidv7 } from '../../src/new-uuid.ts'
 import type { Answer } from '../../src/core/answer.ts'
 import type { Message } from '../../src/core/message.ts'
 import { createMetrics } from '../../src/metrics.ts'
