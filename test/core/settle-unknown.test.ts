@@ -125,6 +125,13 @@ describe('a repeat by key', () => {
     })
   })
 
+  test('R2 F6 whose lease lapsed ends unseen, and stays so when another follows', () => {
+    const lapse = { type: 'lease_lapsed', attemptId: uuid(2), means: keyed, at: after(6_000), random: 0.5 } as const
+    const lapsed = play(replaying, lapse)
+    expect(lapsed.state).toMatchObject({ attempt: { outcome: 'unknown', evidence: { endUnseen: true } } })
+    expect(play(lapsed, begin(3, keyed)).open).toMatchObject([{ endSeen: true }, { id: uuid(2), endSeen: false }])
+  })
+
   test('E11 ends in no plan where the provider became another one meanwhile', () => {
     const message = play(replaying, given(2, told.unknown, { ...both, identity: 'another' }))
     expect(message.state).toMatchObject({ status: 'unknown', plan: null })
