@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Event } from '../../src/core/events.ts'
 import { applied, attempt, begin, keyed, messageIn, outcomeOf, play, states } from './fixtures.ts'
 
-const replay = (number: number): Event => ({ ...begin(number), means: keyed }) as Event
+const replay = (number: number): Event => ({ ...begin(number), means: keyed })
 const outcome = (number: number, kind: 'unknown' | 'not_sent'): Event => ({
   ...outcomeOf(attempt(number), kind),
   means: keyed,

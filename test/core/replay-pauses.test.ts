@@ -4,7 +4,7 @@ import type { Event } from '../../src/core/events.ts'
 import type { Message } from '../../src/core/message.ts'
 import { after, attempt, begin, keyed, lapse, messageIn, outcomeOf, play, states } from './fixtures.ts'
 
-const replay = (number: number): Event => ({ ...begin(number), means: keyed }) as Event
+const replay = (number: number): Event => ({ ...begin(number), means: keyed })
 const outcome = (number: number, kind: 'unknown' | 'not_sent', at = after(number * 1_000 + 200)): Event => ({
   ...outcomeOf(attempt(number), kind, at),
   means: keyed,
