@@ -46,7 +46,8 @@ export function brokenRules(world: World): string[] {
     ({ heard }) => heard !== null && !(heard instanceof Refusal) && [201, 422].includes(heard.status),
   )
   const isBlind = means(kind) === 'blind'
-  const refuses = (faults[fault] as Fault).refuses === true
+  const { refuses: alwaysRefuses, acts }: Fault = faults[fault]
+  const refuses = alwaysRefuses === true || acts.includes('refuses without reading the key')
   // A repeat that is refused speaks for itself alone (E3a): the first one may have been accepted.
   const knows = means(kind) === 'lookup' || (means(kind) === 'keyed' && !refuses)
   const rules: Readonly<Record<string, boolean>> = {
@@ -131,6 +132,8 @@ export const sometimes: Readonly<
     'was replayed twice': ({ vendor }) => vendor.requests.length > 2,
     'was refused a connection while another attempt was open': (world) =>
       count(world, 'is not reached') > 0 && world.vendor.did[0] !== 'is not reached',
+    'was refused for good although it was accepted before': (world) =>
+      count(world, 'refuses without reading the key') > 0 && world.row?.status === 'unknown',
     'met its own key in use': (world) => count(world, 'says that the key is in use') > 0,
   },
   lookup: {

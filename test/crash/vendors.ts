@@ -26,6 +26,7 @@ export type Kind = keyof typeof kinds
 export type Act =
   | 'serves'
   | 'refuses'
+  | 'refuses without reading the key'
   | 'refuses for now'
   | 'is not reached'
   | 'accepts, answer lost'
@@ -59,6 +60,10 @@ export const faults = {
   'accepts after the time-out': { acts: ['accepts after the time-out'] },
   'answer lost, then refuses it': { acts: ['accepts not, answer lost'], refuses: true },
   'answer lost, replay not reached': { acts: ['accepts, answer lost', 'is not reached'], of: keyedKinds },
+  'accepts, answer lost, then refuses it': {
+    acts: ['accepts, answer lost', 'refuses without reading the key'],
+    of: keyedKinds,
+  },
   'answer lost, key in use': { acts: ['accepts, answer lost', 'says that the key is in use'], of: keyedKinds },
   'answer lost, look-up fails': { acts: ['accepts, answer lost'], looksThatFail: 1, of: lookKinds },
   'not accepted, look-up fails': { acts: ['accepts not, answer lost'], looksThatFail: 1, of: lookKinds },
@@ -120,6 +125,7 @@ export function newVendor(kind: Kind, fault: Fault, nowMs: () => number): Vendor
   const answer = (call: Call, act: Act): Outcome => {
     const reference = referenceIn(call)
     const before = deduplication === null ? undefined : acceptances.find((one) => one.reference === reference)
+    if (act === 'refuses without reading the key') return rejected()
     if (act === 'says that the key is in use' || (before !== undefined && before.atMs > nowMs())) return inUse()
     if (before !== undefined) return deduplication?.repeat === 'same_response' ? accepted() : acceptedBefore()
     const accept = (inMs = 0): void => void acceptances.push({ reference, atMs: nowMs() + inMs })
