@@ -180,8 +180,12 @@ function stillUnknown(
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
-  const alarms = [...(isCredentials ? [alarm('provider_credentials')] : []), ...keyConflict({ outcome: told })]
-  return transition({ status: 'unknown', attempt: ended, plan }, {}, ...alarms)
+  const effects = [
+    ...(plan === null && message.open.length > 0 ? [record('gave_up', at, ended.id, { step: 'replay' })] : []),
+    ...(isCredentials ? [alarm('provider_credentials')] : []),
+    ...keyConflict({ outcome: told }),
+  ]
+  return transition({ status: 'unknown', attempt: ended, plan }, {}, ...effects)
 }
 
 const keyConflict = ({ outcome: told }: Pick<On<'outcome'>, 'outcome'>): Effect[] =>
