@@ -284,8 +284,8 @@ describe('a late outcome of an attempt that is open', () => {
       const { message, decision } = applied(play(replaying, lapsed), late(2, outcome))
       expect(message).toMatchObject({ state: { status: 'unknown', attempt: { number: 2 } }, resolution: null })
       expect(openIds(message)).toEqual([1])
-      const told = entries(decision).map(({ type }) => type)
-      expect(told.filter((type) => type !== 'gave_up')).toEqual(['attempt_ended', 'late_outcome'])
+      const types = entries(decision).map(({ type }) => type)
+      expect(types.filter((type) => type !== 'gave_up')).toEqual(['attempt_ended', 'late_outcome'])
     }
   })
 
