@@ -69,7 +69,7 @@ const rules: readonly Rule[] = [
   },
   {
     of: /^src\/store\//,
-    may: /^(src\/(core|store)\/|src\/data-folder\.ts$|pg$|uuid$|@prisma\/|node:)/,
+    may: /^(src\/(core|store)\/|src\/(data-folder|new-uuid)\.ts$|pg$|@prisma\/|node:)/,
     because: 'the store knows messages and PostgreSQL, and nothing of HTTP, providers or workers',
   },
   {
