@@ -1,6 +1,9 @@
 /** The settings that every HTTP adapter has, once: names, bounds, sentences. */
 import { Type } from 'typebox'
 
+/** An address of this gateway, a path in it included. */
+export const publicUrlPattern = '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$'
+
 /** @param defaults in milliseconds */
 export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeoutMs: number }) => ({
   connectTimeoutMs: Type.Integer({
