@@ -1,9 +1,9 @@
--- What providers tell later, by webhook: receipts, inserted first and applied once; and on the message what they say.
+-- What providers tell later, by webhook. Receipts are inserted first and applied once, and the message holds what they say.
 
 ALTER TABLE messages
   -- JSON: what the last receipt of a delivery told.
   ADD COLUMN delivery text,
-  -- JSON: a receipt that came while the call runs; it settles what the call leaves open.
+  -- JSON: a receipt that came while the call runs, and settles what the call leaves open.
   ADD COLUMN proof    text,
   ADD CONSTRAINT only_what_was_accepted_is_delivered CHECK (delivery IS NULL OR status IN ('sending', 'sent')),
   ADD CONSTRAINT only_what_runs_has_a_proof CHECK (proof IS NULL OR status = 'sending');
