@@ -128,18 +128,22 @@ function rowOf({ message, fingerprintVersion, secondKey, leaseMs }: Claim): Clai
 
 /** The returned function throws StoreUnavailable; if its effect is `doubtful`, read the key back and compare the id. */
 export function messageClaimer(database: Database): (claim: Claim) => Promise<ClaimResult> {
-  const claimGroup = grouped<Claim, ClaimResult>(async (claims) => {
-    // In the order of the keys, so that two replicas never wait for each other.
-    const rows = claims.map(rowOf).toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
-    const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
-    const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
-    return claims.map(({ message, leaseMs }) => {
-      const createdAt = times.get(message.id)
-      return createdAt === undefined
-        ? { kind: 'key_taken' }
-        : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
-    })
-  }, sizeOf)
+  const claimGroup = grouped<Claim, ClaimResult>(
+    async (claims) => {
+      // In the order of the keys, so that two replicas never wait for each other.
+      const rows = claims.map(rowOf).toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1))
+      const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
+      const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
+      return claims.map(({ message, leaseMs }) => {
+        const createdAt = times.get(message.id)
+        return createdAt === undefined
+          ? { kind: 'key_taken' }
+          : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
+      })
+    },
+    sizeOf,
+    database.soon,
+  )
   return async (asked) => {
     try {
       return await claimGroup(asked)

@@ -61,18 +61,22 @@ interface KeyQuestion {
 
 /** The returned function gives the first of the keys, in their order, that was ever seen. */
 export function keyFinder(database: Database): (question: KeyQuestion) => Promise<FoundKey | undefined> {
-  return grouped(async (questions) => {
-    const asked = questions.flatMap(({ scope, keys }, asker) =>
-      keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
-    )
-    const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
-    const answers = Map.groupBy(rows, ({ asker }) => asker)
-    return questions.map(({ keys }, asker) => {
-      const found = answers.get(asker) ?? []
-      const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
-      return row === undefined ? undefined : foundKey(row)
-    })
-  })
+  return grouped(
+    async (questions) => {
+      const asked = questions.flatMap(({ scope, keys }, asker) =>
+        keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
+      )
+      const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
+      const answers = Map.groupBy(rows, ({ asker }) => asker)
+      return questions.map(({ keys }, asker) => {
+        const found = answers.get(asker) ?? []
+        const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
+        return row === undefined ? undefined : foundKey(row)
+      })
+    },
+    () => 0,
+    database.soon,
+  )
 }
 
 function foundKey(row: KeyRow): FoundKey {
