@@ -24,21 +24,35 @@ export interface DatabaseClock extends Clock {
   synchronise(): Promise<void>
 }
 
-export function databaseClock(readTime: () => Promise<Date>): DatabaseClock {
-  let known = { databaseMs: Date.now(), atMs: performance.now() }
+/** What a process has of its own to measure time with. */
+export interface Machine {
+  monotonicMs(): number
+  wallMs(): number
+  after(ms: number, work: () => void): () => void
+}
+
+const thisMachine: Machine = {
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  after: (ms, work) => {
+    const timer = setTimeout(work, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** @param machine of a simulated process: its own */
+export function databaseClock(readTime: () => Promise<Date>, machine: Machine = thisMachine): DatabaseClock {
+  const { monotonicMs, wallMs, after } = machine
+  let known = { databaseMs: wallMs(), atMs: monotonicMs() }
   return {
-    now: () => new Date(known.databaseMs + performance.now() - known.atMs),
-    mark: () => ({ monotonicMs: performance.now(), wallMs: Date.now() }),
-    elapsedMs: (since) => Math.max(performance.now() - since.monotonicMs, Date.now() - since.wallMs),
-    after: (ms, work) => {
-      const timer = setTimeout(work, ms)
-      return () => clearTimeout(timer)
-    },
+    now: () => new Date(known.databaseMs + monotonicMs() - known.atMs),
+    mark: () => ({ monotonicMs: monotonicMs(), wallMs: wallMs() }),
+    elapsedMs: (since) => Math.max(monotonicMs() - since.monotonicMs, wallMs() - since.wallMs),
+    after,
     synchronise: async () => {
-      const before = performance.now()
+      const asked = monotonicMs()
       const time = await readTime()
-      const after = performance.now()
-      known = { databaseMs: time.getTime(), atMs: (before + after) / 2 }
+      known = { databaseMs: time.getTime(), atMs: (asked + monotonicMs()) / 2 }
     },
   }
 }
