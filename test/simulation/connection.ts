@@ -1,0 +1,133 @@
+/**
+ * The way from a gateway to the data base, with all that may happen on it: what was sent may be executed though its
+ * sender is told otherwise, or is dead. The store itself is the real one; only its SQL is played (statements.ts).
+ */
+import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
+import type { Database, Statement } from '../../src/store/database.ts'
+import { createStore, type Store } from '../../src/store/store.ts'
+import type { TimelineEntry } from '../../src/core/events.ts'
+import { play } from './statements.ts'
+import type { Tables } from './tables.ts'
+import type { Execution } from './write-statements.ts'
+import { epochMs, type Process, type World } from './world.ts'
+
+export interface DatabaseServer {
+  readonly tables: Tables
+  /** While true nothing reaches it. */
+  down: boolean
+  readonly changed: Execution['changed']
+}
+
+/** What may happen to a statement, by how often it does where anything does. */
+const faults = [
+  'slow',
+  'refused',
+  'rolled back',
+  'request lost',
+  'reply lost',
+  'reply lost',
+  'executed late',
+  'overloaded',
+] as const
+type Fault = (typeof faults)[number] | 'locked' | null
+
+const queryTimeoutMs = 4_000
+const lockTimeoutMs = 500
+export const never = async <T>(): Promise<T> => new Promise<T>(() => {})
+
+export interface Line {
+  readonly world: World
+  readonly server: DatabaseServer
+  readonly process: Process
+  /** How often a statement meets a fault. */
+  readonly faultRate: () => number
+  /** Is asked before each call: whoever makes it may be dead by then. */
+  readonly reaches: () => boolean
+  /** Statements that were executed although their sender was told that it is in doubt. */
+  readonly doubted: (statement: Statement, values: readonly unknown[]) => void
+}
+
+/** The real store, over the simulated data base. */
+export function connectedStore(line: Line): Store {
+  const { server, process } = line
+  const database = {
+    run: async (statement: Statement, values: readonly unknown[]) => send(line, statement, values),
+    cold: async () => Promise.reject(new Error('the simulated data base knows no Prisma client')),
+    soon: (work: () => void) => void process.after(0, work),
+    close: async () => {},
+  } as unknown as Database
+  return {
+    ...createStore(database),
+    findEvents: async (id) => {
+      await database.run({ name: 'time', text: '' }, []) // the way there and back
+      return (server.tables.events.get(id) ?? []).map(({ data, type, ...event }) => ({
+        ...event,
+        type: type as TimelineEntry['type'],
+        data: JSON.parse(data) as TimelineEntry['data'],
+      }))
+    },
+  }
+}
+
+function faultOf({ world: { chance }, faultRate }: Line, { name }: Statement): Fault {
+  if (!chance.happens(faultRate())) return null
+  return (name === 'claim' || name === 'save') && chance.happens(0.1) ? 'locked' : chance.pick(faults)
+}
+
+async function send(line: Line, statement: Statement, values: readonly unknown[]): Promise<object[]> {
+  const { world, server, process, reaches } = line
+  const { chance } = world
+  if (!reaches()) return never()
+  const fault = faultOf(line, statement)
+  if (fault !== null) world.note(process.name, () => `  ${statement.name}: ${fault}`)
+  if (fault === 'overloaded') throw new StoreOverloaded()
+  return new Promise((resolve, reject) => {
+    const tripMs = (): number => chance.between(1, 6) + (fault === 'slow' ? chance.between(0, queryTimeoutMs / 3) : 0)
+    const fail = (ms: number, error: Error): void => void process.after(ms, () => reject(error))
+    const doubtful = (): Error => new StoreUnavailable('doubtful', new Error('simulated'))
+    const absent = (): Error => new StoreUnavailable('absent', new Error('simulated'))
+    /** @returns how it ended, to be told */
+    const execute = (): (() => void) => {
+      try {
+        const nowMs = epochMs + world.now()
+        const rows = play(statement, values, { tables: server.tables, nowMs, changed: server.changed })
+        return () => resolve([...rows])
+      } catch (error) {
+        return () => reject(error)
+      }
+    }
+    const arrive = (then: (end: () => void) => void): void =>
+      void world.after(tripMs(), () => {
+        if (server.down) fail(chance.between(1, queryTimeoutMs), doubtful())
+        else then(execute())
+      })
+    const untoldMs = (): number => chance.pick([chance.between(5, 100), queryTimeoutMs])
+    switch (fault) {
+      case null:
+      case 'slow':
+        return server.down && chance.happens(0.7)
+          ? fail(chance.between(1, 50), absent())
+          : arrive((end) => process.after(tripMs(), end))
+      case 'refused':
+        return fail(chance.between(1, 50), absent())
+      case 'rolled back':
+        return fail(chance.between(1, 3_500), absent())
+      case 'locked':
+        return fail(lockTimeoutMs, new StoreLocked(new Error('simulated')))
+      case 'request lost':
+        return fail(untoldMs(), doubtful())
+      case 'reply lost':
+        return arrive(() => {
+          line.doubted(statement, values)
+          fail(untoldMs(), doubtful())
+        })
+      case 'executed late': {
+        const toldMs = untoldMs()
+        fail(toldMs, doubtful())
+        world.after(toldMs + chance.between(1, 3_000), () =>
+          arrive(() => world.sometimes('a statement in doubt was executed after its sender had read back')),
+        )
+      }
+    }
+  })
+}

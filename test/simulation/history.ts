@@ -1,0 +1,147 @@
+/**
+ * One history: a world from a seed, its faults, then calm; and what the checker says of it. Which faults there are, and
+ * how many, is chance of its own: a history in which all goes wrong hides what one fault alone would show.
+ */
+import { createCallers } from './callers.ts'
+import { chanceFrom } from './chance.ts'
+import { createChecker } from './checker.ts'
+import type { DatabaseServer } from './connection.ts'
+import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
+import { createPeople } from './people.ts'
+import { emptyTables } from './tables.ts'
+import { createVendor, type Vendor } from './vendor.ts'
+import { vendorKinds } from './vendor-kinds.ts'
+import { createWorld, type World } from './world.ts'
+
+export interface History {
+  readonly seed: number
+  /** The rule that did not hold, and what broke it; undefined: all held. */
+  readonly broken: string | undefined
+  /** What happened, line by line, if it was traced. */
+  readonly lines: readonly string[]
+  readonly seen: ReadonlyMap<string, number>
+}
+
+/** After the last fault everything must have come to rest within this. */
+const calmMs = 240_000
+
+export async function playHistory(seed: number, isTraced = false): Promise<History> {
+  const world = createWorld(chanceFrom(seed), isTraced)
+  const { chance } = world
+  const activeMs = chance.between(15_000, 60_000)
+  const tables = emptyTables()
+  const checker = createChecker(world, tables)
+  const server: DatabaseServer = { tables, down: false, changed: checker.changed }
+  const rate = (most: number): number => (chance.happens(0.5) ? 0 : chance.random() * most)
+  const weather: Weather = {
+    network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05) },
+    storeFaults: rate(0.25),
+    crashes: rate(0.02),
+  }
+  const vendors = ['ven', 'dor'].slice(0, chance.between(1, 2)).map((name) => {
+    const vendor = createVendor(world, name, chance.pick(vendorKinds), checker.accepted)
+    Object.assign(vendor.moods, { lost: rate(0.4), limited: rate(0.3), troubled: rate(0.4) })
+    return vendor
+  })
+  const around: Surroundings = {
+    world,
+    server,
+    vendors,
+    weather,
+    checker,
+    leaseMarginMs: 1_000,
+    concurrency: chance.pick([1, 2, 8]),
+    retentionMs: chance.pick([20_000, 3_600_000]),
+    sweepMs: chance.between(500, 3_000),
+  }
+  const gateways = ['g1', 'g2', 'g3'].slice(0, chance.between(1, 3)).map((name) => createGateway(name, around))
+  for (const gateway of gateways) gateway.start()
+  const callers = createCallers(world, gateways, checker, activeMs)
+  for (const { request } of callers.sayings)
+    if (chance.happens(0.1)) for (const { refuses } of vendors) refuses.add(request.content.text)
+  createPeople(world, gateways, checker, { mistakes: rate(0.3), activeMs })
+  trouble(world, { server, vendors, gateways, activeMs })
+
+  const isBroken = (): boolean => checker.broken.length > 0
+  await world.run(activeMs, isBroken)
+  calm(world, around, gateways)
+  const isAtRest = (): boolean =>
+    isBroken() || (world.now() > activeMs + 10_000 && tables.dueWork.size === restingIn(tables) && noneSends(tables))
+  await world.run(activeMs + calmMs, isAtRest)
+  if (!isBroken()) {
+    callers.askAll()
+    await world.run(world.now() + 20_000, isBroken)
+    checker.atEnd()
+  }
+  return { seed, broken: checker.broken[0], lines: world.lines, seen: world.seen }
+}
+
+const restingIn = (tables: ReturnType<typeof emptyTables>): number =>
+  [...tables.dueWork.values()].filter(({ task }) => task === 'unknown').length
+const noneSends = (tables: ReturnType<typeof emptyTables>): boolean =>
+  [...tables.messages.values()].every(({ status }) => status !== 'sending')
+
+interface Troubled {
+  readonly server: DatabaseServer
+  readonly vendors: readonly Vendor[]
+  readonly gateways: readonly SimGateway[]
+  readonly activeMs: number
+}
+
+/** Faults that come of themselves, each with its own frequency. */
+function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled): void {
+  const { chance } = world
+  /** @param everyMs on average, where it happens at all */
+  const now_and_then = (everyMs: number, fault: () => void): void => {
+    if (chance.happens(0.5)) return
+    const next = (): void =>
+      void world.after(chance.between(1, 2 * everyMs), () => {
+        if (world.now() >= activeMs) return
+        fault()
+        next()
+      })
+    next()
+  }
+  for (const gateway of gateways) {
+    now_and_then(15_000, () => {
+      gateway.crash()
+      world.after(chance.between(100, 10_000), () => gateway.start())
+    })
+    now_and_then(40_000, () => gateway.drain(chance.between(100, 5_000)))
+    now_and_then(15_000, () => gateway.pause(chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000)])))
+    now_and_then(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
+    now_and_then(60_000, () => gateway.changeAccount())
+  }
+  // Whoever died in the moment of a call is started again.
+  const restart = (): void =>
+    void world.after(3_000, () => {
+      for (const gateway of gateways) if (chance.happens(0.5)) gateway.start()
+      if (world.now() < activeMs) restart()
+    })
+  restart()
+  now_and_then(20_000, () => {
+    world.note('data base', () => 'is away')
+    server.down = true
+    world.after(chance.between(200, 6_000), () => {
+      world.note('data base', () => 'is back')
+      server.down = false
+    })
+  })
+  for (const { name, moods } of vendors)
+    now_and_then(40_000, () => {
+      world.note(name, () => 'refuses our credentials')
+      moods.refusesUs = true
+      world.after(chance.between(500, 10_000), () => void (moods.refusesUs = false))
+    })
+}
+
+/** All faults end; who is down starts again. */
+function calm(world: World, { server, vendors, weather }: Surroundings, gateways: readonly SimGateway[]): void {
+  world.note('world', () => 'CALM from here on')
+  server.down = false
+  weather.storeFaults = 0
+  weather.crashes = 0
+  Object.assign(weather.network, { unconnected: 0, unanswered: 0, buggy: 0 })
+  for (const { moods } of vendors) Object.assign(moods, { lost: 0, limited: 0, troubled: 0, refusesUs: false })
+  for (const gateway of gateways) gateway.start()
+}
