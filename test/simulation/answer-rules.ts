@@ -23,7 +23,7 @@ export interface Asked {
 /** What was said so far. */
 export interface Heard {
   /** By message: the first final answer, and who was told that it is theirs. */
-  readonly finals: Map<string, Answer>
+  readonly finals: Map<string, { readonly answer: Answer; readonly atMs: number }>
   readonly firsts: Map<string, string>
   /** Requests that were refused in a way which says that nothing was claimed. */
   readonly claimedNothing: Set<string>
@@ -63,30 +63,47 @@ export function checkAnswer(facts: Facts, heard: Heard, asked: Asked, answer: An
   checkHonest(facts, eventOf(row), told.sent, about)
   if (answer.status === 201 && !wasAccepted(facts, eventOf(row)) && liesOf(facts, eventOf(row)).sent === 0)
     broken('8 honest', `${about}, and no provider accepted it`)
+  if (isFinal(answer)) {
+    const stored = tables.answers.get(row.id)
+    if (row.answerStatus !== answer.status || stored?.answerBody !== answer.body)
+      broken('3 no lost acknowledgement', `${about}, which is not what is stored`)
+  }
   if (answer.replayed) world.sometimes('a repeat was answered as a replay')
   if (answer.status === 409) world.sometimes('a repeat was told that the first one runs')
-  checkReplay(facts, heard, messageId, answer, about)
+  checkReplay(facts, heard, messageId, asked, answer, about)
 }
 
 const isFinal = ({ status }: Answer): boolean => ![202, 409, 504].includes(status)
 
-/** 4: final answers are the same bytes, but for a failure that an acceptance corrected. */
-function checkReplay({ broken, world }: Facts, heard: Heard, messageId: string, answer: Answer, about: string): void {
-  const before = heard.finals.get(messageId)
-  if (before === undefined) {
-    if (isFinal(answer)) heard.finals.set(messageId, answer)
+/** 4: final answers are the same bytes, but for a failure that an acceptance corrected; and none is taken back. */
+function checkReplay(
+  { broken, world }: Facts,
+  heard: Heard,
+  messageId: string,
+  { arrivedMs }: Asked,
+  answer: Answer,
+  about: string,
+): void {
+  const known = heard.finals.get(messageId)
+  if (!isFinal(answer)) {
+    if (known !== undefined && arrivedMs > known.atMs)
+      broken('4 replay identity', `${about}, and ${known.answer.status} before`)
     return
   }
-  const isSame = before.status === answer.status && before.body === answer.body && before.location === answer.location
-  if (isSame && answer.replayed) return world.sometimes('a final answer was replayed, byte for byte')
+  const before = known?.answer
+  const isSame = before?.status === answer.status && before.body === answer.body && before.location === answer.location
+  if (isSame && answer.replayed) world.sometimes('a final answer was replayed, byte for byte')
   if (isSame) return
-  if (before.status !== 201 && answer.status === 201) heard.finals.set(messageId, answer)
-  else broken('4 replay identity', `${about}, and before ${before.status}, with other bytes`)
+  if (before === undefined || (before.status !== 201 && answer.status === 201))
+    heard.finals.set(messageId, { answer, atMs: world.now() })
+  else if (arrivedMs > (known?.atMs ?? 0))
+    broken('4 replay identity', `${about}, and ${before.status} before, with other bytes`)
 }
 
 function checkHonest(facts: Facts, event: string, sent: string | undefined, about: string): void {
   if (sent !== 'no' || liesOf(facts, event).notSent > 0) return
-  if (dangersOf(facts, event).length > 0) facts.broken('8 honest', `${about}, "sent": "no", and it was accepted or may be`)
+  if (dangersOf(facts, event).length > 0)
+    facts.broken('8 honest', `${about}, "sent": "no", and it was accepted or may be`)
 }
 
 /** 14. */
@@ -120,5 +137,6 @@ export function checkRefusal(facts: Facts, heard: Heard, asked: Asked, refusal: 
   if (type === 'overloaded') world.sometimes('a request was refused for load')
   const { message, sent } = extras as { message?: { id: string }; sent?: string }
   const named = tables.messages.get(uuidOf(message?.id ?? ''))
-  if (named !== undefined) checkHonest(facts, eventOf(named), sent, about)
+  // Of a possible duplicate `sent` speaks of the request, and the message named is another one.
+  if (named !== undefined && type !== 'possible-duplicate') checkHonest(facts, eventOf(named), sent, about)
 }

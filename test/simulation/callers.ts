@@ -36,7 +36,12 @@ export interface Callers {
 /** How long a caller waits for an answer before it asks again. */
 const patienceMs = 6_000
 
-export function createCallers(world: World, gateways: readonly SimGateway[], checker: Checker, activeMs: number): Callers {
+export function createCallers(
+  world: World,
+  gateways: readonly SimGateway[],
+  checker: Checker,
+  activeMs: number,
+): Callers {
   const { chance } = world
   let requests = 0
   let open = 0
@@ -48,7 +53,12 @@ export function createCallers(world: World, gateways: readonly SimGateway[], che
   }
 
   /** @param again the caller heard nothing, or not enough */
-  const ask = (saying: Saying, key: string, request: SmsRequest, again: (heard: Answer | Refusal | null) => void): void => {
+  const ask = (
+    saying: Saying,
+    key: string,
+    request: SmsRequest,
+    again: (heard: Answer | Refusal | null) => void,
+  ): void => {
     const incarnation = anyUp()
     let isOver = false
     const hear = (heard: Answer | Refusal | null): void => {
@@ -57,26 +67,33 @@ export function createCallers(world: World, gateways: readonly SimGateway[], che
       again(heard)
     }
     if (incarnation === undefined) return void world.after(chance.between(10, 1_000), () => hear(null))
-    const asked = newRequest(saying, key, { ...request, metadata: { request: `r${++requests}` } })
+    const id = `r${++requests}`
+    const asked = newRequest(saying, key, { ...request, metadata: { request: id } })
     world.after(patienceMs, () => hear(null))
     incarnation.process.after(chance.between(1, 20), () => {
       open++
-      incarnation.process.isAlive()
-      const about = askedOf(asked, `r${requests}`, incarnation)
-      world.note(incarnation.process.name, () => `${about.id} asks for ${request.content.text} under ${key}${asked.async ? ', async' : ''}`)
+      const about = askedOf(asked, id, incarnation)
+      world.note(
+        incarnation.process.name,
+        () => `${about.id} asks for ${request.content.text} under ${key}${asked.async ? ', async' : ''}`,
+      )
       const end = (): void => void open--
       sendMessage(incarnation.deps, asked, namesOf(asked)).then(
         (answer) => {
           end()
           if (!incarnation.process.isAlive()) return
-          world.note(incarnation.process.name, () => `${about.id} is answered ${answer.status}${answer.replayed ? ', a replay' : ''}`)
+          world.note(
+            incarnation.process.name,
+            () => `${about.id} is answered ${answer.status}${answer.replayed ? ', a replay' : ''}`,
+          )
           checker.answered(about, answer)
           incarnation.process.after(chance.between(1, 20), () => hear(answer))
         },
         (error: unknown) => {
           end()
           if (!incarnation.process.isAlive()) return
-          if (!(error instanceof Refusal)) return checker.facts.broken('no bug is thrown', `${about.id}: ${String(error)}`)
+          if (!(error instanceof Refusal))
+            return checker.facts.broken('no bug is thrown', `${about.id}: ${String(error)}`)
           world.note(incarnation.process.name, () => `${about.id} is refused: ${error.type}`)
           checker.refused(about, error)
           incarnation.process.after(chance.between(1, 20), () => hear(error))

@@ -59,7 +59,8 @@ export function createChecker(world: World, tables: Tables): Checker {
     changed: (before, after) => checkChange(facts, before, after),
     doubted: ({ name }, [json]) => {
       if (name !== 'claim') return
-      for (const { id } of JSON.parse(String(json)) as { id: string }[]) facts.doubtedClaims.add(idFromUuid('message', id))
+      for (const { id } of JSON.parse(String(json)) as { id: string }[])
+        facts.doubtedClaims.add(idFromUuid('message', id))
     },
     errorLogged: (who, text, fields) => {
       const { alarm, because, message } = fields as { alarm?: string; because?: string; message?: string }
@@ -89,7 +90,10 @@ export function createChecker(world: World, tables: Tables): Checker {
         if (!isAtRest) facts.broken('13 liveness', `${about} is still ${row.status}`)
         const due = tables.dueWork.get(row.id)
         if ((due?.task === 'unknown') !== (row.status === 'unknown'))
-          facts.broken('13 liveness', `${about} is ${row.status}, and stands in the due work as ${due?.task ?? 'nothing'}`)
+          facts.broken(
+            '13 liveness',
+            `${about} is ${row.status}, and stands in the due work as ${due?.task ?? 'nothing'}`,
+          )
       }
       if (facts.claims !== tables.messages.size + tables.erased.size)
         facts.broken('15 conservation', `${facts.claims} claims became ${tables.messages.size + tables.erased.size}`)

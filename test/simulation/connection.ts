@@ -7,8 +7,8 @@ import type { Database, Statement } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import type { TimelineEntry } from '../../src/core/events.ts'
 import { play } from './statements.ts'
-import type { Tables } from './tables.ts'
-import type { Execution } from './write-statements.ts'
+import { keyOf, type Tables } from './tables.ts'
+import { rowsOf, type Execution } from './write-statements.ts'
 import { epochMs, type Process, type World } from './world.ts'
 
 export interface DatabaseServer {
@@ -16,6 +16,8 @@ export interface DatabaseServer {
   /** While true nothing reaches it. */
   down: boolean
   readonly changed: Execution['changed']
+  /** Who claimed each message. */
+  readonly claimedBy: Map<string, string>
 }
 
 /** What may happen to a statement, by how often it does where anything does. */
@@ -91,6 +93,7 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
       try {
         const nowMs = epochMs + world.now()
         const rows = play(statement, values, { tables: server.tables, nowMs, changed: server.changed })
+        if (statement.name === 'claim') noteClaim(line, values, rows)
         return () => resolve([...rows])
       } catch (error) {
         return () => reject(error)
@@ -130,4 +133,18 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
       }
     }
   })
+}
+
+/** Within so long two claims of one key are a race. */
+const raceMs = 100
+
+function noteClaim({ world, server, process }: Line, [json]: readonly unknown[], claimed: readonly object[]): void {
+  const { tables, claimedBy } = server
+  for (const { id } of claimed as readonly { id: string }[]) claimedBy.set(id, process.name)
+  for (const { account_id: account, idempotency_key: key } of rowsOf(json)) {
+    const { messageId = null } = tables.keys.get(keyOf(String(account), 'live', String(key))) ?? {}
+    const row = tables.messages.get(messageId ?? '')
+    const isFresh = row !== undefined && epochMs + world.now() - row.createdAt.getTime() < raceMs
+    if (isFresh && claimedBy.get(row.id) !== process.name) world.sometimes('two gateways raced for one key')
+  }
 }

@@ -120,7 +120,11 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
     let workers: Workers | null = null
     const deps: Deps = {
       store,
-      providers: { find: (wanted) => providers.find((one) => one.name === wanted), route: () => providers, all: () => providers },
+      providers: {
+        find: (wanted) => providers.find((one) => one.name === wanted),
+        route: () => providers,
+        all: () => providers,
+      },
       clock,
       newUuid: () => uuidFrom(world),
       random: chance.random,
@@ -211,7 +215,11 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
 /** A UUIDv7 of the world's time and chance. */
 function uuidFrom({ chance, now }: World): string {
   const time = (epochMs + now()).toString(16).padStart(12, '0')
-  const hex = (digits: number): string => chance.between(0, 16 ** digits - 1).toString(16).padStart(digits, '0')
+  const hex = (digits: number): string =>
+    chance
+      .between(0, 16 ** digits - 1)
+      .toString(16)
+      .padStart(digits, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(3)}-8${hex(3)}-${hex(6)}${hex(6)}`
 }
 

@@ -8,6 +8,7 @@ import { createChecker } from './checker.ts'
 import type { DatabaseServer } from './connection.ts'
 import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
 import { createPeople } from './people.ts'
+import type { Seen } from './sometimes.ts'
 import { emptyTables } from './tables.ts'
 import { createVendor, type Vendor } from './vendor.ts'
 import { vendorKinds } from './vendor-kinds.ts'
@@ -19,7 +20,7 @@ export interface History {
   readonly broken: string | undefined
   /** What happened, line by line, if it was traced. */
   readonly lines: readonly string[]
-  readonly seen: ReadonlyMap<string, number>
+  readonly seen: Seen
 }
 
 /** After the last fault everything must have come to rest within this. */
@@ -31,7 +32,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const activeMs = chance.between(15_000, 60_000)
   const tables = emptyTables()
   const checker = createChecker(world, tables)
-  const server: DatabaseServer = { tables, down: false, changed: checker.changed }
+  const server: DatabaseServer = { tables, down: false, changed: checker.changed, claimedBy: new Map() }
   const rate = (most: number): number => (chance.happens(0.5) ? 0 : chance.random() * most)
   const weather: Weather = {
     network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05) },
@@ -92,7 +93,7 @@ interface Troubled {
 function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled): void {
   const { chance } = world
   /** @param everyMs on average, where it happens at all */
-  const now_and_then = (everyMs: number, fault: () => void): void => {
+  const nowAndThen = (everyMs: number, fault: () => void): void => {
     if (chance.happens(0.5)) return
     const next = (): void =>
       void world.after(chance.between(1, 2 * everyMs), () => {
@@ -103,23 +104,23 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
     next()
   }
   for (const gateway of gateways) {
-    now_and_then(15_000, () => {
+    nowAndThen(15_000, () => {
       gateway.crash()
       world.after(chance.between(100, 10_000), () => gateway.start())
     })
-    now_and_then(40_000, () => gateway.drain(chance.between(100, 5_000)))
-    now_and_then(15_000, () => gateway.pause(chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000)])))
-    now_and_then(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
-    now_and_then(60_000, () => gateway.changeAccount())
+    nowAndThen(40_000, () => gateway.drain(chance.between(100, 5_000)))
+    nowAndThen(15_000, () => gateway.pause(chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000)])))
+    nowAndThen(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
+    nowAndThen(60_000, () => gateway.changeAccount())
   }
   // Whoever died in the moment of a call is started again.
   const restart = (): void =>
     void world.after(3_000, () => {
       for (const gateway of gateways) if (chance.happens(0.5)) gateway.start()
-      if (world.now() < activeMs) restart()
+      restart()
     })
   restart()
-  now_and_then(20_000, () => {
+  nowAndThen(20_000, () => {
     world.note('data base', () => 'is away')
     server.down = true
     world.after(chance.between(200, 6_000), () => {
@@ -128,7 +129,7 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
     })
   })
   for (const { name, moods } of vendors)
-    now_and_then(40_000, () => {
+    nowAndThen(40_000, () => {
       world.note(name, () => 'refuses our credentials')
       moods.refusesUs = true
       world.after(chance.between(500, 10_000), () => void (moods.refusesUs = false))

@@ -28,16 +28,18 @@ export function createPeople(
     const event = eventOf(row)
     const isOnItsWay = (facts.writes.get(event) ?? []).some(({ fate }) => fate === 'travels')
     if (up.length === 0 || attempts.length === 0 || isOnItsWay) return
-    const truth = wasAccepted(facts, event) ? 'sent' : 'not_sent'
     const isMistaken = chance.happens(mistakes)
-    const outcome = isMistaken ? (truth === 'sent' ? 'not_sent' : 'sent') : truth
+    const outcome: 'sent' | 'not_sent' = wasAccepted(facts, event) === isMistaken ? 'not_sent' : 'sent'
     const resend = outcome === 'not_sent' && chance.happens(0.6)
     const { process, deps } = chance.pick(up)
     const attempt = idFromUuid('attempt', chance.pick(attempts))
     checker.personSays(event, outcome, isMistaken)
-    world.note(process.name, () => `a person says of ${event}: ${outcome}${resend ? ', resend' : ''}${isMistaken ? ' (MISTAKEN)' : ''}`)
+    world.note(
+      process.name,
+      () => `a person says of ${event}: ${outcome}${resend ? ', resend' : ''}${isMistaken ? ' (MISTAKEN)' : ''}`,
+    )
     const scope = { account: row.accountId, environment: 'live' } as const
-    const verdict = { attempt, outcome, resend, providerMessageId: null, evidence: 'seen' }
+    const verdict = { attempt, outcome, resend, providerMessageId: null, evidence: 'seen' } as const
     process.after(1, () => {
       resolveMessage(deps, scope, idFromUuid('message', row.id), verdict, 'person').catch(() => {}) // as it is: too late, say
     })

@@ -45,7 +45,11 @@ interface Call {
 }
 
 /** @param arrive is called at the vendor's, with the way back */
-function call(route: Route, begin: () => Write | null, arrive: (write: Write | null, back: (reply: Reply) => void) => void): Call {
+function call(
+  route: Route,
+  begin: () => Write | null,
+  arrive: (write: Write | null, back: (reply: Reply) => void) => void,
+): Call {
   const { world, process, network } = route
   const { chance } = world
   let written: Write | null = null
@@ -60,7 +64,8 @@ function call(route: Route, begin: () => Write | null, arrive: (write: Write | n
     }
     cancelTimer = process.after(connectTimeoutMs, () => end({ phase: 'not_begun', code: 'connect time-out' }))
     if (chance.happens(network.unconnected)) {
-      if (chance.happens(0.5)) process.after(chance.between(1, 50), () => end({ phase: 'not_begun', code: 'ECONNREFUSED' }))
+      if (chance.happens(0.5))
+        process.after(chance.between(1, 50), () => end({ phase: 'not_begun', code: 'ECONNREFUSED' }))
       return
     }
     process.after(chance.happens(0.8) ? chance.between(1, 20) : chance.between(1, connectTimeoutMs), () => {
@@ -99,7 +104,10 @@ export function simulatedProvider(route: Route): Provider {
     limitBroken: () => null,
     render: ({ to, content }, { messageId }) => JSON.stringify({ messageId, to, content }),
     send: async (message, attempt, gate, rendered): Promise<Outcome> => {
-      if (!reaches()) return never()
+      if (!reaches()) {
+        world.sometimes('a gateway died between the claim and the call')
+        return never()
+      }
       const { channel, content, to } = message
       if (channel !== 'sms') throw new Error('only text messages are simulated')
       const { messageId, attemptNumber } = attempt
@@ -119,7 +127,10 @@ export function simulatedProvider(route: Route): Provider {
           fate: 'travels',
           refusalRead: false,
         }
-        world.note(process.name, () => `WRITES attempt ${attemptNumber} of ${messageId} (${content.text}) to ${vendor.name}`)
+        world.note(
+          process.name,
+          () => `WRITES attempt ${attemptNumber} of ${messageId} (${content.text}) to ${vendor.name}`,
+        )
         writeBegins(write, process)
         return write
       }
@@ -131,8 +142,13 @@ export function simulatedProvider(route: Route): Provider {
       if (chance.happens(network.buggy)) throw new Error('simulated: an adapter has a bug')
       const written = write()
       if (written !== null && (outcome.kind === 'rejected' || outcome.kind === 'not_sent')) written.refusalRead = true
-      world.note(process.name, () => `attempt ${attemptNumber} of ${messageId} ended: ${outcome.kind}, ${outcome.evidence.code ?? outcome.evidence.phase}`)
-      if (outcome.kind === 'unknown' && written?.fate === 'accepted') world.sometimes('the reply of an acceptance was lost')
+      world.note(
+        process.name,
+        () =>
+          `attempt ${attemptNumber} of ${messageId} ended: ${outcome.kind}, ${outcome.evidence.code ?? outcome.evidence.phase}`,
+      )
+      if (outcome.kind === 'unknown' && written?.fate === 'accepted')
+        world.sometimes('the reply of an acceptance was lost')
       return outcome
     },
     look: async (_, { messageId }): Promise<LookResult> => {

@@ -81,19 +81,24 @@ function checkHonesty(facts: Facts, row: MessageRow, about: string): void {
     facts.broken('8 honest', `${about} is ${row.status}, and was accepted or may yet be`)
 }
 
-function noteSometimes({ world, tables }: Facts, before: MessageRow, after: MessageRow): void {
+function noteSometimes({ world, tables, writes }: Facts, before: MessageRow, after: MessageRow): void {
   const newest = tables.events.get(after.id)?.at(-1)
   if (newest?.type === 'lease_lapsed') world.sometimes('a lease lapsed')
-  if (newest?.type === 'gave_up') world.sometimes('the steps about an unknown message came to their end')
-  if (newest?.type === 'late_outcome') world.sometimes("a late answer of an overtaken attempt was taken in")
-  if (newest?.type === 'looked' && after.status === 'queued') world.sometimes('an absence was proven')
+  if (newest?.type === 'gave_up')
+    world.sometimes(
+      newest.data.includes('replay') ? "a key's window passed" : 'the looks about a message came to their end',
+    )
+  if (newest?.type === 'late_outcome') world.sometimes('a late answer of an overtaken attempt was taken in')
   if (after.failedReason === 'expired' && after.attempts > 0) world.sometimes('notAfter passed after an attempt')
   if (before.status === 'queued' && after.status === 'canceled') world.sometimes('a message was canceled')
   if (before.status !== 'sent' && after.resolution !== null && after.resolution !== before.resolution) {
     const { by } = JSON.parse(after.resolution) as { by: string }
     if (by === 'operator') world.sometimes('a person settled an attempt')
     if (by === 'provider_replay') world.sometimes('a replay settled an attempt')
+    if (by === 'lookup' && after.status !== 'sent') world.sometimes('an absence was proven')
     if (by === 'lookup' && after.status === 'sent') world.sometimes('a look-up settled an attempt')
   }
+  if (after.status === 'sent' && new Set(writes.get(eventOf(after))?.map(({ vendor }) => vendor)).size === 1)
+    world.sometimes('the second provider of a route was not needed')
   if (before.status === 'failed' && after.status === 'sent') world.sometimes('a failure was corrected by an acceptance')
 }

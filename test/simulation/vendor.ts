@@ -65,7 +65,12 @@ export interface Vendor {
 
 const error = (status: number, code: string): Reply => ({ status, body: { error: { code, message: code } } })
 
-export function createVendor(world: World, name: string, kind: VendorKind, acceptedNow: (write: Write) => void): Vendor {
+export function createVendor(
+  world: World,
+  name: string,
+  kind: VendorKind,
+  acceptedNow: (write: Write) => void,
+): Vendor {
   const { chance } = world
   const capabilities = capabilitiesOf(kind, chance.pick(['body', 'status']))
   const { deduplication, lookup } = capabilities
@@ -79,7 +84,9 @@ export function createVendor(world: World, name: string, kind: VendorKind, accep
   const accept = (write: Write): Reply => {
     const id = `${name}-${ledger.length + 1}`
     const isShown = lookup?.strength === 'strong' || chance.happens(0.7)
-    const shownFromMs = isShown ? world.now() + chance.between(0, lookup?.strength === 'weak' ? 20_000 : indexingMs) : Infinity
+    const shownFromMs = isShown
+      ? world.now() + chance.between(0, lookup?.strength === 'weak' ? 20_000 : indexingMs)
+      : Infinity
     ledger.push({ id, reference: write.messageId, identity: write.identity, atMs: world.now(), shownFromMs })
     write.fate = 'accepted'
     world.note(name, () => `ACCEPTS ${write.event} (attempt ${write.attempt} of ${write.messageId}) as ${id}`)
@@ -100,7 +107,11 @@ export function createVendor(world: World, name: string, kind: VendorKind, accep
     // Trouble, in front of it or behind: whether it was taken is not said.
     if (chance.happens(0.5)) accept(write)
     else write.fate = 'refused'
-    return chance.pick<Reply>([error(500, 'internal_error'), { status: 503, body: 'unavailable' }, { status: 502, body: '' }])
+    return chance.pick<Reply>([
+      error(500, 'internal_error'),
+      { status: 503, body: 'unavailable' },
+      { status: 502, body: '' },
+    ])
   }
   const repeated = (write: Write, key: KnownKey): Reply => {
     write.fate = 'repeated'

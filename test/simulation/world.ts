@@ -8,6 +8,7 @@
  * W3. A process that is dead runs nothing any more; one that is paused runs what became due when it goes on.
  */
 import type { Chance } from './chance.ts'
+import type { Seen, Sometimes } from './sometimes.ts'
 
 interface SimEvent {
   readonly at: number
@@ -30,8 +31,8 @@ export interface World {
   note(who: string, what: () => string): void
   readonly lines: readonly string[]
   /** Something that good runs show now and then. */
-  sometimes(name: string): void
-  readonly seen: ReadonlyMap<string, number>
+  sometimes(name: Sometimes): void
+  readonly seen: Seen
 }
 
 /** What lives and dies: one incarnation of a gateway. */
@@ -51,7 +52,7 @@ export const epochMs = Date.UTC(2026, 11, 1)
 export function createWorld(chance: Chance, isTraced: boolean): World {
   const queue = eventQueue()
   const lines: string[] = []
-  const seen = new Map<string, number>()
+  const seen = new Map<Sometimes, number>()
   let now = 0
 
   const schedule = (ms: number, process: Process | null, work: () => void): (() => void) => {
@@ -142,7 +143,7 @@ function eventQueue() {
     const last = heap.pop()
     if (last === undefined || heap.length === 0) return
     heap[0] = last
-    for (let i = 0; ; ) {
+    for (let i = 0; ;) {
       const left = 2 * i + 1
       if (left >= heap.length) return
       const least = left + 1 < heap.length && before(at(left + 1), at(left)) ? left + 1 : left
@@ -154,7 +155,7 @@ function eventQueue() {
   return {
     push: (event: SimEvent): void => {
       heap.push(event)
-      for (let i = heap.length - 1; i > 0; ) {
+      for (let i = heap.length - 1; i > 0;) {
         const parent = (i - 1) >> 1
         if (!before(at(i), at(parent))) return
         swap(i, parent)

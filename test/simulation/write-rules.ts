@@ -31,7 +31,11 @@ export function checkWrite(facts: Facts, write: Write): void {
     if (!isOne && !isSettled && !other.refusalRead)
       broken('7 unknown needs a warrant', `${about} begins, and attempt ${other.attempt} may have been accepted`)
   }
-  if (dangersOf({ ...facts, writes: new Map([[event, earlier]]) }, event).some((other) => !isSameByKey(other, write, world.now())))
+  if (
+    dangersOf({ ...facts, writes: new Map([[event, earlier]]) }, event).some(
+      (other) => !isSameByKey(other, write, world.now()),
+    )
+  )
     if (liesOf(facts, event).notSent === 0)
       broken('1 at most once', `${about} begins, and an earlier one was accepted or is on its way`)
   noteSometimes(facts, write, earlier)
