@@ -9,7 +9,7 @@ import type { DatabaseServer } from './connection.ts'
 import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
 import { createPeople } from './people.ts'
 import type { Seen } from './sometimes.ts'
-import { emptyTables } from './tables.ts'
+import { emptyTables, type Tables } from './tables.ts'
 import { createVendor, type Vendor } from './vendor.ts'
 import { vendorKinds } from './vendor-kinds.ts'
 import { createWorld, type World } from './world.ts'
@@ -25,6 +25,8 @@ export interface History {
 
 /** After the last fault everything must have come to rest within this. */
 const calmMs = 240_000
+/** Whoever was stopped goes on, and whoever waits for an answer has it. */
+const settlingMs = 20_000
 
 export async function playHistory(seed: number, isTraced = false): Promise<History> {
   const world = createWorld(chanceFrom(seed), isTraced)
@@ -66,21 +68,22 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const isBroken = (): boolean => checker.broken.length > 0
   await world.run(activeMs, isBroken)
   calm(world, around, gateways)
-  const isAtRest = (): boolean =>
-    isBroken() || (world.now() > activeMs + 10_000 && tables.dueWork.size === restingIn(tables) && noneSends(tables))
-  await world.run(activeMs + calmMs, isAtRest)
-  if (!isBroken()) {
-    callers.askAll()
-    await world.run(world.now() + 20_000, isBroken)
-    checker.atEnd()
-  }
+  await untilAtRest(world, tables, isBroken)
+  if (!isBroken()) callers.askAll()
+  await untilAtRest(world, tables, isBroken)
+  if (!isBroken()) checker.atEnd()
   return { seed, broken: checker.broken[0], lines: world.lines, seen: world.seen }
 }
 
-const restingIn = (tables: ReturnType<typeof emptyTables>): number =>
-  [...tables.dueWork.values()].filter(({ task }) => task === 'unknown').length
-const noneSends = (tables: ReturnType<typeof emptyTables>): boolean =>
-  [...tables.messages.values()].every(({ status }) => status !== 'sending')
+/** Runs until nothing is left that happens by itself. */
+async function untilAtRest(world: World, tables: Tables, isBroken: () => boolean): Promise<void> {
+  const earliest = world.now() + settlingMs
+  const isAtRest = (): boolean =>
+    world.now() > earliest &&
+    [...tables.dueWork.values()].every(({ task }) => task === 'unknown') &&
+    [...tables.messages.values()].every(({ status }) => status !== 'sending')
+  await world.run(world.now() + calmMs, () => isBroken() || isAtRest())
+}
 
 interface Troubled {
   readonly server: DatabaseServer
