@@ -337,7 +337,8 @@ function readRoutes(value: unknown, { providers, routes }: FileConfig, mistakes:
       const provider = typeof name === 'string' ? providers.get(name) : undefined
       if (provider === undefined)
         mistakes.push(`${path}.${i}: there is no provider ${JSON.stringify(name)} that is right`)
-      else if (!provider.channels.includes(channel)) mistakes.push(`${path}.${i}: ${String(name)} does not take ${channel}`)
+      else if (!provider.channels.includes(channel))
+        mistakes.push(`${path}.${i}: ${String(name)} does not take ${channel}`)
       else if (names.indexOf(name) !== i) mistakes.push(`${path}.${i}: ${String(name)} is named twice`)
     }
     routes.set(

@@ -140,7 +140,8 @@ async function resolve(deps: Deps, args: string[], write: Write): Promise<void> 
   })
   // One verdict settles them all: under one key of the provider's, what one call did is what all of them did.
   const open = openAttemptIds(message)
-  const attempts = outcome === 'sent' || open.length === 0 ? [open.at(-1) ?? attempt.id] : open
+  const last = open.at(-1) ?? message.resolution?.attemptId ?? attempt.id // the one that was settled, if it was
+  const attempts = outcome === 'sent' || open.length === 0 ? [last] : open
   if (values['dry-run']) {
     const verdicts = attempts.map(verdictOn)
     const would = { message: idFromUuid('message', message.id), status: message.state.status, verdicts }

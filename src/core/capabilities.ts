@@ -49,6 +49,10 @@ export interface Capabilities {
 /** The class of a provider in a word: what may follow a lost answer. */
 export function recoveryOf({ deduplication, lookup }: Pick<Capabilities, 'deduplication' | 'lookup'>) {
   if (deduplication !== null) return 'keyed'
-  if (lookup !== null) return lookup.strength === 'strong' ? 'lookup' : 'lookup-weak'
+  if (lookup !== null) return canProveAbsence(lookup) ? 'lookup' : 'lookup-weak'
   return 'blind'
 }
+
+/** D2. */
+export const canProveAbsence = ({ match, strength }: Pick<Lookup, 'match' | 'strength'>): boolean =>
+  match === 'exact' && strength === 'strong'

@@ -9,8 +9,8 @@
  * R3. After a change of the provider's identity neither proves anything: there is no plan, a person decides.
  * R4. Every plan ends: at the window, the retention or notAfter. What has no plan waits for evidence or a person.
  */
-import type { Deduplication, Lookup } from './capabilities.ts'
-import type { EndedAttempt, Message, OpenAttempt, Plan } from './message.ts'
+import { canProveAbsence, type Deduplication, type Lookup } from './capabilities.ts'
+import type { Attempt, EndedAttempt, Message, OpenAttempt, Plan } from './message.ts'
 
 /** What the provider of an attempt can do about it, as it is configured now. */
 export interface RecoveryMeans {
@@ -44,7 +44,7 @@ export function planFor(
   means: RecoveryMeans | null,
   { now, random, steps, pauseMs = 0, isReplayPointless = false, absence }: Circumstances,
 ): Plan | null {
-  if (means === null || means.identity !== message.attempt.identity) return null
+  if (means === null || !isSameProvider(means, message.attempt)) return null
   const soonest = Math.max(recoveryDelayMs(steps, random), pauseMs)
   const within = (step: Plan['step'], at: Date, givesUpAt: Date): Plan | null =>
     at < givesUpAt ? { step, at, givesUpAt, steps } : null
@@ -53,14 +53,23 @@ export function planFor(
     if (plan !== null) return plan
   }
   if (means.lookup === null) return null
-  return within('look', lookAt(message, means.lookup, now, soonest, absence), looksUntil(message, means.lookup))
+  const at = later(lookAt(message, means.lookup, now, soonest, absence), after(now, pauseMs))
+  return within('look', at, looksUntil(message, means.lookup))
 }
+
+/** R3. An identity that was not recorded is nobody's. */
+export const isSameProvider = (one: { readonly identity: string }, other: { readonly identity: string }): boolean =>
+  one.identity !== '' && one.identity === other.identity
+
+/** How often the call was repeated since the first attempt that is still open: a repeat that was refused counts, too. */
+export const repeatsSoFar = ({ open }: Pick<Message, 'open'>, { number }: Attempt): number =>
+  number - (open[0]?.number ?? number)
 
 /** May the stored request be sent again, under the same key? */
 export function keyWarrantHolds(message: Unsettled, means: RecoveryMeans, at: Date): boolean {
   return (
     means.deduplication !== null &&
-    means.identity === message.attempt.identity &&
+    isSameProvider(means, message.attempt) &&
     message.rendered !== null &&
     at < replaysUntil(message, means.deduplication)
   )
@@ -87,19 +96,20 @@ export function absenceOf(
   look: { readonly began: Date; readonly ended: Date },
   sinceLastMs: number | null,
 ): Absence {
-  if (lookup.strength !== 'strong' || lookup.match !== 'exact') return 'early'
+  if (!canProveAbsence(lookup)) return 'early'
   if (look.began < absenceCountsFrom(message, lookup) || look.ended >= looksUntil(message, lookup)) return 'early'
   return sinceLastMs !== null && sinceLastMs >= lookup.settlingMs ? 'proven' : 'once'
 }
 
-/** Looking for what a weak look-up has not shown after so long is of no more use. */
+/** Looking for what a look-up that proves nothing has not shown after so long is of no more use. */
 const weakLooksForMs = 86_400_000
 
-function looksUntil(message: Unsettled, { strength, settlingMs, retentionMs, marginMs }: Lookup): Date {
+function looksUntil(message: Unsettled, lookup: Lookup): Date {
+  const { settlingMs, retentionMs, marginMs } = lookup
   const findableMs = retentionMs - marginMs
   return after(
     openSince(message),
-    strength === 'strong' ? findableMs : Math.min(findableMs, weakLooksForMs + settlingMs),
+    canProveAbsence(lookup) ? findableMs : Math.min(findableMs, weakLooksForMs + settlingMs),
   )
 }
 
@@ -118,7 +128,7 @@ function lookAt(message: Unsettled, lookup: Lookup, now: Date, soonest: number, 
   const counts = absenceCountsFrom(message, lookup)
   const next = after(now, soonest)
   // No step is left out in which an absence could first count.
-  return lookup.strength === 'strong' && now < counts ? earlier(next, counts) : next
+  return canProveAbsence(lookup) && now < counts ? earlier(next, counts) : next
 }
 
 /** What may have arrived, oldest first; the attempt that ended last is among them whatever it ended with. */
@@ -142,3 +152,4 @@ const recoveryDelayMs = (steps: number, random: number): number =>
 
 const after = (at: Date, ms: number): Date => new Date(at.getTime() + ms)
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b)
+const later = (a: Date, b: Date): Date => (a > b ? a : b)

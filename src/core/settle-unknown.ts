@@ -12,6 +12,7 @@ import {
   displaced,
   endedEntry,
   ignored,
+  illegal,
   record,
   transition,
   type Decision,
@@ -20,13 +21,14 @@ import {
 } from './events.ts'
 import type { EndedAttempt, Message, Resolution, State } from './message.ts'
 import { openAttemptIds } from './message.ts'
-import { planFor } from './recovery.ts'
+import { isSameProvider, planFor } from './recovery.ts'
 
 type Unknown = Extract<State, { status: 'unknown' }>
 
 export function looked(message: Message, event: On<'looked'>): Decision {
   const { state } = message
   const { result, at, attempt, means, random, absence } = event
+  if (message.attempts === 0) return illegal(message, event) // nobody can have looked for what never left
   const { evidence } = result
   const entry = record('looked', at, attempt.id, {
     result: result.kind === 'found' && result.count > 1 ? 'doubled' : result.kind,
@@ -36,7 +38,8 @@ export function looked(message: Message, event: On<'looked'>): Decision {
   if (result.kind === 'found') return found(message, event, result, entry)
   if (state.status !== 'unknown' || state.attempt.id !== attempt.id)
     return ignored('it is not what was looked for', entry)
-  if (result.kind === 'absent' && absence === 'proven') return absent(message, state, event, entry)
+  if (result.kind === 'absent' && absence === 'proven' && isSameProvider(means, state.attempt))
+    return absent(message, state, event, entry)
   const plan = planFor({ ...message, attempt: state.attempt }, means, {
     now: at,
     random,
@@ -57,46 +60,29 @@ function found(
 ): Decision {
   const { state } = message
   const twice = count > 1 ? [alarm('accepted_twice')] : []
+  if (state.status === 'sent') return ignored('it is sent already', entry, ...twice)
   const resolution: Resolution = { by: 'lookup', at, attemptId: attempt.id, outcome: 'sent' }
-  const corrected = (): Decision => {
-    const next: State = { status: 'sent', attempt, providerMessageId, sentAt: at }
-    return transition(
-      next,
-      { resolution },
-      ...displaced(state, attempt.id),
-      entry,
-      alarm('verdict_corrected'),
-      ...twice,
-    )
-  }
-  switch (state.status) {
-    case 'sent':
-      return ignored('it is sent already', entry, ...twice)
-    case 'unknown':
-      return transition(
-        { status: 'sent', attempt: state.attempt, providerMessageId, sentAt: at },
-        { resolution },
-        entry,
-        ...twice,
-      )
-    case 'sending':
-      // The replay that runs tells the same of itself; any other attempt began on a wrong premise.
-      if (message.open.some(({ id }) => id === attempt.id)) return ignored('its replay runs', entry, ...twice)
-      return corrected()
-    case 'scheduled':
-    case 'queued':
-    case 'failed':
-    case 'canceled':
-      return corrected()
-  }
+  const sentWith = { providerMessageId, sentAt: at }
+  if (state.status === 'unknown' && state.attempt.id === attempt.id)
+    return transition({ status: 'sent', attempt: state.attempt, ...sentWith }, { resolution }, entry, ...twice)
+  const corrected = isOneOfOpen(message, attempt) ? [] : [alarm('verdict_corrected')]
+  const effects = [...displaced(state, attempt.id), entry, ...corrected, ...twice]
+  return transition({ status: 'sent', attempt, ...sentWith }, { resolution }, ...effects)
 }
 
-/** Proven absent: nothing that was called so far arrived, and one more attempt is warranted. */
+/** Not settled before, or a refused repeat of what is not: nothing was said of the message that this corrects. */
+const isOneOfOpen = ({ open: [first] }: Message, { number }: EndedAttempt): boolean =>
+  first !== undefined && number >= first.number
+
+/** Proven absent: no attempt whose answer was lost arrived. One more is warranted, unless a repeat was refused for good. */
 function absent(message: Message, state: Unknown, { at }: On<'looked'>, entry: Effect): Decision {
   const { attempt } = state
   const resolution: Resolution = { by: 'lookup', at, attemptId: attempt.id, outcome: 'not_sent' }
   const last = asNotSent(attempt, at, 'absent', 'The provider was asked twice and does not have it.')
-  const resolved = record('resolved', at, attempt.id, { by: 'lookup', outcome: 'not_sent', warrant: 'absent' })
+  const warrant = attempt.outcome === 'rejected' ? {} : { warrant: 'absent' }
+  const resolved = record('resolved', at, attempt.id, { by: 'lookup', outcome: 'not_sent', ...warrant })
+  if (attempt.outcome === 'rejected')
+    return transition({ status: 'failed', reason: 'provider_refused', last: attempt }, { resolution }, entry, resolved)
   const effects = [endedEntry(attempt), entry, resolved]
   if (at >= message.notAfter)
     return transition({ status: 'failed', reason: 'expired', last }, { resolution }, ...effects, record('expired', at))
@@ -159,15 +145,23 @@ const asNotSent = (attempt: EndedAttempt, at: Date, code: string, detail: string
 })
 
 /** The owner of an earlier call says that it was not accepted: what is left may say no more than that, too. */
-export function withoutOpen(message: Message, attemptId: string, resolution: Resolution): Decision {
+export function withoutOpen(message: Message, ended: EndedAttempt, at: Date): Decision {
   const { state } = message
-  const open = message.open.filter(({ id }) => id !== attemptId)
+  const open = message.open.filter(({ id }) => id !== ended.id)
   if (state.status !== 'unknown' || open.length > 0 || state.attempt.outcome === 'unknown')
     return transition(state, { open })
+  const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'not_sent' }
   const { attempt } = state
+  // O1: one refusal for good is the verdict, whichever of them it was.
   if (attempt.outcome === 'rejected')
     return transition({ status: 'failed', reason: 'provider_refused', last: attempt }, { open, resolution })
-  const dueAt = resolution.at < message.notAfter ? resolution.at : message.notAfter
+  if (ended.outcome === 'rejected')
+    return transition(
+      { status: 'failed', reason: 'provider_refused', last: ended },
+      { open, resolution },
+      ...displaced(state, ended.id),
+    )
+  const dueAt = at < message.notAfter ? at : message.notAfter
   return transition(
     { status: 'queued', last: attempt, dueAt },
     { open, resolution },

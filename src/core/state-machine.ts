@@ -27,7 +27,7 @@ import {
 } from './events.ts'
 import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
 import { fold, type Evidence } from './outcome.ts'
-import { keyWarrantHolds, openAttempt, planFor } from './recovery.ts'
+import { isSameProvider, keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
 import { looked, replan, settle, withoutOpen } from './settle-unknown.ts'
 
@@ -54,10 +54,13 @@ export function decide(message: Message, event: Event): Decision {
 
 function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Decision {
   const { state } = message
+  // Taken on an old reading: what came meanwhile may have put off the next attempt.
+  const isStale = attempt.number !== message.attempts + 1
   switch (state.status) {
     case 'scheduled':
       return transition({ status: 'sending', attempt }, { rendered })
     case 'queued':
+      if (isStale) return ignored('another attempt came first')
       return transition(
         { status: 'sending', attempt },
         { rendered },
@@ -65,6 +68,7 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
       )
     case 'unknown': {
       const before = state.attempt
+      if (isStale) return ignored('another attempt came first')
       if (state.plan?.step !== 'replay') return ignored('no replay is planned')
       if (!keyWarrantHolds({ ...message, attempt: before }, means, attempt.startedAt))
         return ignored('no warrant: its window is over, or the provider is another one')
@@ -94,7 +98,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
         : lateOutcome(message, event, ended, late)
     case 'unknown':
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
-      if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late)
+      if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late, ...keyConflict(event))
       return withEffects(followOutcome(message, event, ended, 'late_answer'), endedEntry(state.attempt), late)
     case 'scheduled':
     case 'queued':
@@ -110,7 +114,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
 
 /** Under one key of the provider's, and in its window, two acceptances are one. */
 function isOneByKey(known: EndedAttempt, { attempt, means }: On<'outcome'>): boolean {
-  if (means === null || means.deduplication === null || known.identity !== attempt.identity) return false
+  if (means === null || means.deduplication === null || !isSameProvider(known, attempt)) return false
   const { lifetimeMs, marginMs } = means.deduplication
   return Math.abs(known.startedAt.getTime() - attempt.startedAt.getTime()) < lifetimeMs - marginMs
 }
@@ -172,16 +176,16 @@ function stillUnknown(
   const plan = planFor({ ...message, attempt: ended }, means, {
     now: at,
     random,
-    steps: message.open.length,
+    steps: repeatsSoFar(message, ended),
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
-  const alarms = [
-    ...(isCredentials ? [alarm('provider_credentials')] : []),
-    ...(told.kind === 'unknown' && told.isKeyConflict === true ? [alarm('provider_key_conflict')] : []),
-  ]
+  const alarms = [...(isCredentials ? [alarm('provider_credentials')] : []), ...keyConflict({ outcome: told })]
   return transition({ status: 'unknown', attempt: ended, plan }, {}, ...alarms)
 }
+
+const keyConflict = ({ outcome: told }: Pick<On<'outcome'>, 'outcome'>): Effect[] =>
+  told.kind === 'unknown' && told.isKeyConflict === true ? [alarm('provider_key_conflict')] : []
 
 /** News of an attempt that is not current, or of a message that was settled without it. */
 function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt, late: Effect): Decision {
@@ -195,9 +199,9 @@ function lateOutcome(message: Message, event: On<'outcome'>, ended: EndedAttempt
     const next: State = { status: 'sent', attempt: ended, providerMessageId, sentAt: at }
     return transition(next, { resolution }, ...displaced(message.state, ended.id), late, ...alarms)
   }
-  if (!wasOpen || told.kind === 'unknown') return ignored('it changes nothing that is known of the message', late)
-  const resolution: Resolution = { by: 'late_answer', at, attemptId: ended.id, outcome: 'not_sent' }
-  return withEffects(withoutOpen(message, ended.id, resolution), late)
+  if (!wasOpen || told.kind === 'unknown')
+    return ignored('it changes nothing that is known of the message', late, ...keyConflict(event))
+  return withEffects(withoutOpen(message, ended, at), late)
 }
 
 function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lease_lapsed'>): Decision {
@@ -212,7 +216,8 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
         endUnseen: true,
       }
       const ended: EndedAttempt = { ...state.attempt, endedAt: at, outcome: 'unknown', evidence }
-      const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps: message.open.length })
+      const steps = repeatsSoFar(message, ended)
+      const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps })
       return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))
     }
     case 'scheduled':

@@ -10,14 +10,14 @@
 import { idFromUuid } from '../core/ids.ts'
 import type { EndedAttempt, Message, Plan } from '../core/message.ts'
 import type { LookResult } from '../core/outcome.ts'
-import { absenceOf, type Absence } from '../core/recovery.ts'
+import { absenceOf, keyWarrantHolds, type Absence, type RecoveryMeans } from '../core/recovery.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
 import { applyEvent } from './apply-event.ts'
 import { dispatchMessage } from './dispatch-message.ts'
 import { attemptedProvider, meansOf } from './recovery-means.ts'
 
-/** When this process last looked for an attempt's message in vain, so that it counts; by attempt id. */
+/** When a look for an attempt's message ended that found nothing, and counts; by attempt id, of this process alone. */
 export type Looks = Map<string, number>
 
 const busyPauseMs = 250
@@ -29,19 +29,28 @@ export async function reconcileMessage(deps: Deps, message: Message, looks: Look
   const { state } = message
   if (state.status !== 'unknown' || state.plan === null) return true // settled since it was taken
   const provider = attemptedProvider(deps, message)
-  if (provider === undefined) {
+  const now = deps.clock.now()
+  if (provider === undefined && now < state.plan.givesUpAt) {
     deps.log.warn({ message: message.id, provider: state.attempt.provider }, 'its provider is not configured any more')
     return putOff(deps, message, missingPauseMs)
   }
-  const now = deps.clock.now()
-  if (provider.identity !== state.attempt.identity || now >= state.plan.givesUpAt) {
-    await applyEvent(deps, message, { type: 'replan', means: meansOf(provider), at: now, random: deps.random() })
+  if (provider === undefined || isOver(message, state.attempt, state.plan, meansOf(provider), now)) {
+    const means = provider === undefined ? null : meansOf(provider)
+    await applyEvent(deps, message, { type: 'replan', means, at: now, random: deps.random() })
     return true
   }
   const release = deps.slots.tryTake(provider)
   if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await takeStep(deps, message, state.attempt, state.plan, provider, looks, release)
   return true
+}
+
+/** The planned step cannot be taken any more: its time is over, or the provider is another one or can do less by now. */
+function isOver(message: Message, attempt: EndedAttempt, plan: Plan, means: RecoveryMeans, now: Date): boolean {
+  if (now >= plan.givesUpAt) return true
+  return plan.step === 'replay'
+    ? !keyWarrantHolds({ ...message, attempt }, means, now)
+    : means.lookup === null || means.identity !== attempt.identity
 }
 
 async function takeStep(
@@ -74,11 +83,12 @@ async function look(
   looks: Looks,
 ): Promise<void> {
   const began = deps.clock.now()
+  const beganMs = deps.clock.mark().monotonicMs
   const { createdAt, request } = message
   const asked = provider.look(request, { messageId: idFromUuid('message', message.id), createdAt, startedAt: began })
   const result = await deps.inFlight.track(message.id, asked)
   deps.metrics.lookups.inc({ provider: provider.name, result: result.kind })
-  const absence = countAbsence(deps, message, attempt, provider, looks, began, result)
+  const absence = countAbsence(deps, message, attempt, provider, looks, { began, beganMs }, result)
   const at = deps.clock.now()
   const event = {
     type: 'looked',
@@ -99,19 +109,18 @@ function countAbsence(
   attempt: EndedAttempt,
   { capabilities: { lookup } }: Provider,
   looks: Looks,
-  began: Date,
+  { began, beganMs }: { readonly began: Date; readonly beganMs: number },
   result: LookResult,
 ): Absence {
   if (result.kind !== 'absent' || lookup === null) return 'early'
-  const now = deps.clock.mark().monotonicMs
   const last = looks.get(attempt.id)
   const absence = absenceOf(
     { ...message, attempt },
     lookup,
     { began, ended: deps.clock.now() },
-    last === undefined ? null : now - last,
+    last === undefined ? null : beganMs - last, // the end of that one, to the beginning of this
   )
-  if (absence === 'once' && last === undefined) remember(looks, attempt.id, now)
+  if (absence === 'once' && last === undefined) remember(looks, attempt.id, deps.clock.mark().monotonicMs)
   return absence
 }
 

@@ -59,7 +59,8 @@ async function decidedBefore(deps: Deps, message: Message, attemptId: string, ve
     if (outcome === verdict.outcome && resend === verdict.resend) return message
     throw new Refusal('already-decided', null, { ...about(message), decision: decisionView(decision) })
   }
-  if (attemptOf(message.state)?.id !== attemptId)
+  const wasUnknown = events.some(({ attemptId: id, data }) => id === attemptId && data['outcome'] === 'unknown')
+  if (attemptOf(message.state)?.id !== attemptId && !wasUnknown)
     throw new Refusal('not-found', 'The message has no such attempt that could be unknown.')
   // Its own late answer, a repeat or a look-up may have settled it meanwhile, as the person says or otherwise.
   const { state, resolution } = message

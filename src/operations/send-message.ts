@@ -118,7 +118,10 @@ const maxClaims = 5
 
 async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: string, plan: Plan): Promise<Known> {
   const { provider, times } = plan
-  const release = asked.async || times.sendAt !== null ? null : deps.slots.tryTake(provider)
+  const slot = asked.async || times.sendAt !== null ? null : await slotFor(deps, asked, names, provider)
+  if (slot !== null && typeof slot === 'object')
+    return { message: await repeat(deps, asked, names, slot, canonical), claimed: false }
+  const release = slot
   const since = deps.clock.mark()
   const leaseMs = release === null ? null : leaseMsFor(deps, provider)
   const version = fingerprintOf(canonical)
@@ -155,6 +158,21 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   } finally {
     if (!begun) release?.()
   }
+}
+
+/** A slot that comes free so soon is worth waiting for: a claim without one goes through the data base twice more. */
+const maxSlotWaitMs = 1_000
+
+/** A slot for the first call; null: none came free. A repeat needs none, and must not wait for one: it is found instead. */
+async function slotFor(
+  deps: Deps,
+  { scope, waitMs }: SendRequest,
+  names: Names,
+  provider: Provider,
+): Promise<Release | FoundKey | null> {
+  const free = deps.slots.tryTake(provider)
+  if (free !== null || deps.slots.isStopped(provider.name)) return free
+  return (await deps.store.findKey(scope, names)) ?? deps.slots.take(provider, Math.min(waitMs, maxSlotWaitMs))
 }
 
 /** What is there after a claim that did not take, or may have. @throws StoreUnavailable: in doubt, and unreadable */

@@ -10,15 +10,21 @@ import type { Deps } from '../deps.ts'
 import { applyEvent } from '../operations/apply-event.ts'
 import { nextProvider } from '../operations/choose-provider.ts'
 import { dispatchMessage } from '../operations/dispatch-message.ts'
+import type { Release } from '../operations/provider-slots.ts'
+import type { Provider } from '../providers/provider.ts'
 import { freeSlots, type Pass } from './pass.ts'
 
 const batch = 64
+const queuedBatch = 8
+const queueMs = 2_000
 const busyPauseMs = 250
 const stoppedPauseMs = 5_000
 
 export async function runOnce(deps: Deps): Promise<Pass> {
   const free = freeSlots(deps)
-  const messages = free > 0 ? await deps.store.takeDue('dispatch', Math.min(batch, free)) : []
+  // Where requests queue for slots, what waits in the data base stands in the same queue, or it would wait for ever.
+  const limit = free > 0 ? free : deps.slots.waiting() > 0 ? queuedBatch : 0
+  const messages = limit > 0 ? await deps.store.takeDue('dispatch', Math.min(batch, limit)) : []
   const work = messages.map(async (message) =>
     handle(deps, message).catch((error: unknown) => {
       const name = error instanceof Error ? error.name : 'error'
@@ -44,11 +50,14 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
     deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')
     return putOff(deps, message, stoppedPauseMs)
   }
-  const release = deps.slots.tryTake(provider)
+  const release = deps.slots.tryTake(provider) ?? (await queueFor(deps, provider))
   if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await dispatchMessage(deps, message, provider, release)
   return true
 }
+
+const queueFor = async ({ slots }: Deps, provider: Provider): Promise<Release | null> =>
+  slots.waiting() > 0 ? slots.take(provider, queueMs) : null
 
 async function putOff(deps: Deps, message: Message, ms: number): Promise<false> {
   await deps.store.postponeDue('dispatch', message.id, ms)

@@ -65,19 +65,34 @@ export const asked: RecoveryMeans = {
   lookup: { match: 'exact', strength: 'strong', settlingMs: 500, retentionMs: 168 * hourMs, marginMs: hourMs },
 }
 
-/** A look-up about attempt 1 ended. */
+export const weak: RecoveryMeans = {
+  ...blind,
+  lookup: { match: 'exact', strength: 'weak', settlingMs: 2_000, retentionMs: 168 * hourMs, marginMs: hourMs },
+}
+export const both: RecoveryMeans = { ...blind, deduplication: keyed.deduplication, lookup: asked.lookup }
+
+interface Look {
+  readonly absence?: Absence
+  readonly count?: number
+  readonly at?: Date
+  readonly of?: EndedAttempt
+  readonly means?: RecoveryMeans
+}
+
+/** A look-up about an attempt ended; about the first one if nothing is said. */
 export const look = (
   kind: LookResult['kind'],
-  { absence = 'early', count = 1, at = after(9_000) }: { absence?: Absence; count?: number; at?: Date } = {},
-): Event => ({
-  type: 'looked',
-  attempt: ended('unknown'),
-  result: shown(kind, count),
-  absence,
-  means: asked,
-  at,
-  random: 0.5,
-})
+  { absence = 'early', count = 1, at = after(9_000), of = ended('unknown'), means = asked }: Look = {},
+) =>
+  ({
+    type: 'looked',
+    attempt: of,
+    result: shown(kind, count),
+    absence,
+    means,
+    at,
+    random: 0.5,
+  }) as const satisfies Event
 
 function shown(kind: LookResult['kind'], count: number): LookResult {
   const evidence: Evidence = { phase: 'answered', httpStatus: 200, detail: 'As it was shown.' }
@@ -91,8 +106,8 @@ function shown(kind: LookResult['kind'], count: number): LookResult {
   }
 }
 
-export const outcomeOf = (of: Attempt, kind: OutcomeKind, at = after(of.number * 1_000 + 200)) =>
-  ({ type: 'outcome', attempt: of, outcome: told[kind], means: blind, at, random: 0.5 }) as const satisfies Event
+export const outcomeOf = (of: Attempt, kind: OutcomeKind, at = after(of.number * 1_000 + 200), means = blind) =>
+  ({ type: 'outcome', attempt: of, outcome: told[kind], means, at, random: 0.5 }) as const satisfies Event
 
 /** One state a status, as the first attempt of a message leaves it. */
 export const states = {
@@ -166,12 +181,14 @@ export const entries = (decision: Decision): TimelineEntry[] =>
 export const whatFollows = (decision: Decision): string =>
   decision.kind === 'transition' ? decision.next.status : decision.kind
 
-export const begin = (number: number): Event => ({
-  type: 'begin',
-  attempt: attempt(number),
-  means: blind,
-  rendered: null,
-})
+/** With keys the request is kept as it was sent. */
+export const begin = (number: number, means = blind, of: Partial<Attempt> = {}) =>
+  ({
+    type: 'begin',
+    attempt: { ...attempt(number), ...of },
+    means,
+    rendered: means.deduplication === null ? null : 'as it was sent',
+  }) as const satisfies Event
 export const lapse = {
   type: 'lease_lapsed',
   attemptId: attempt().id,
@@ -181,11 +198,11 @@ export const lapse = {
 } as const satisfies Event
 export const expire: Event = { type: 'expire', at: after(86_400_000) }
 export const cancel: Event = { type: 'cancel', apiKey: 'key1', at: after(5_000) }
-export const settle = (outcome: 'sent' | 'not_sent', number = 1): Event => ({
+export const settle = (outcome: 'sent' | 'not_sent', number = 1, resend = false): Event => ({
   type: 'settle',
   attemptId: attempt(number).id,
   outcome,
-  resend: false,
+  resend,
   providerMessageId: outcome === 'sent' ? 'SM9' : null,
   evidence: 'Seen in the console.',
   apiKey: 'key1',

@@ -1,115 +1,34 @@
-/** What holds after any history of events, whatever the order (engine.md: verdict, warrants; product.md). */
-import fc from 'fast-check'
+/** What holds after any history of events, whatever the order and the provider (engine.md: verdict, warrants; product.md). */
 import { describe, expect, test } from 'vitest'
-import { isFinal, sentOf, statuses, type Attempt, type Message, type Status } from '../../src/core/message.ts'
-import { fold, outcomeKinds, type OutcomeKind } from '../../src/core/outcome.ts'
+import { isFinal, openAttemptIds, resolutionSources, sentOf, statuses } from '../../src/core/message.ts'
 import type { Event } from '../../src/core/events.ts'
-import { after, applied } from './fixtures.ts'
-import { eventOf, starts, step, type Step } from './random-histories.ts'
+import { after } from './fixtures.ts'
+import { counterexample, isProof, learnt, statusOf, unknownIds, type History, type Rule } from './histories.ts'
+import { providers } from './random-histories.ts'
 
-const kinds = fc.constantFrom(...outcomeKinds)
+const windowMs = 23 * 3_600_000
 
-describe('the fold over the outcomes of all attempts', () => {
-  const pairs = outcomeKinds.flatMap((a) => outcomeKinds.map((b) => [a, b] as const))
-  const strength: readonly OutcomeKind[] = ['not_sent', 'rejected', 'unknown', 'accepted']
-  const foldAll = (list: readonly OutcomeKind[]): OutcomeKind | null => list.reduce<OutcomeKind | null>(fold, null)
-
-  test.each(pairs)('O1 of %s and %s is the stronger one, in either order', (a, b) => {
-    const stronger = strength.indexOf(a) > strength.indexOf(b) ? a : b
-    expect(fold(a, b)).toBe(stronger)
-    expect(fold(b, a)).toBe(stronger)
-  })
-
-  test.each(outcomeKinds)('O1 of a first attempt that is %s is that', (kind) => {
-    expect(fold(null, kind)).toBe(kind)
-  })
-
-  test('O1 does not depend on order, repetition or grouping', () => {
-    fc.assert(
-      fc.property(
-        fc.array(kinds, { minLength: 1 }),
-        fc.array(kinds, { minLength: 1 }),
-        fc.func(fc.nat()),
-        (a, b, rank) => {
-          const all = [...a, ...b]
-          const indices = all.map((_, i) => i).toSorted((x, y) => rank(x) - rank(y))
-          expect(foldAll(indices.map((i) => all[i] ?? 'accepted'))).toBe(foldAll(all))
-          expect(foldAll([...all, ...all])).toBe(foldAll(all))
-          expect(fold(foldAll(a), foldAll(b) ?? 'accepted')).toBe(foldAll(all))
-        },
-      ),
-    )
-  })
-
-  test('O2 is "unknown" or "accepted" while one attempt is unknown; "accepted" once one is', () => {
-    fc.assert(
-      fc.property(fc.array(kinds, { minLength: 1 }), (list) => {
-        expect(foldAll(list)).toBe(strength.findLast((kind) => list.includes(kind)))
-      }),
-    )
-  })
-})
-
-/** What is known of each attempt, told without the code under test. */
-type Knowledge = OutcomeKind | 'running'
-
-interface History {
-  readonly message: Message
-  readonly begun: readonly Attempt[]
-  readonly known: ReadonlyMap<string, Knowledge>
-}
-
-/** What must hold of every step: before it, what happened, after it. */
-type Rule = (before: History, event: Event, now: History) => boolean
-
-/** The first step that breaks the rule, in words; null if none does. */
-function firstBreach(rule: Rule, start: Message, steps: readonly Step[]): string | null {
-  const begun = start.state.status === 'sending' ? [start.state.attempt] : []
-  let history: History = { message: start, begun, known: new Map(begun.map(({ id }) => [id, 'running'])) }
-  for (const [i, asked] of steps.entries()) {
-    const event = eventOf(history.message, history.begun, asked, after(10_000 + i * 1_000))
-    if (event === undefined) continue
-    const { message, decision } = applied(history.message, event)
-    if (decision.kind === 'illegal' && event.type !== 'settle') return decision.because
-    const began = event.type === 'begin' && decision.kind === 'transition' ? [event.attempt] : []
-    const now = { message, begun: [...history.begun, ...began], known: learn(history, event, decision.kind) }
-    if (!rule(history, event, now))
-      return `step ${i}, ${event.type}: ${history.message.state.status} -> ${message.state.status}`
-    history = now
-  }
-  return null
-}
-
-function learn({ known, message }: History, event: Event, kind: string): Map<string, Knowledge> {
-  const next = new Map(known)
-  if (event.type === 'begin' && kind === 'transition') next.set(event.attempt.id, 'running')
-  if (
-    event.type === 'lease_lapsed' &&
-    message.state.status === 'sending' &&
-    message.state.attempt.id === event.attemptId
+/** The provider is the one that the open attempts went to, knows our key still, and notAfter has not passed. */
+function mayRepeat(before: History, event: Event): boolean {
+  if (event.type !== 'begin' || providers[before.provider].deduplication === null) return false
+  const open = before.begun.filter(({ id }) => before.known.get(id) === 'unknown')
+  const first = Math.min(...open.map(({ startedAt }) => startedAt.getTime()))
+  const at = event.attempt.startedAt
+  return (
+    open.every(({ identity }) => identity === event.attempt.identity) &&
+    at.getTime() < first + windowMs &&
+    at < before.message.notAfter
   )
-    next.set(event.attemptId, 'unknown')
-  if (event.type === 'settle' && kind === 'transition')
-    next.set(event.attemptId, event.outcome === 'sent' ? 'accepted' : 'not_sent')
-  if (event.type === 'outcome') {
-    const before = known.get(event.attempt.id)
-    // An attempt that is settled says nothing new but that it was accepted after all.
-    if (before === 'running' || before === 'unknown' || event.outcome.kind === 'accepted')
-      next.set(event.attempt.id, before === 'accepted' ? before : event.outcome.kind)
-  }
-  return next
 }
 
-/** A history that breaks the rule, the shortest that was found, with its seed; null if there is none. */
-function counterexample(rule: Rule): string | null {
-  const property = fc.property(starts, fc.array(step, { maxLength: 40, size: 'max' }), (start, steps) => {
-    const breach = firstBreach(rule, start, steps)
-    if (breach !== null) throw new Error(breach)
-  })
-  return fc.defaultReportMessage(fc.check(property, { numRuns: 2_000 })) ?? null
-}
-const learnt = ({ known }: History): Knowledge[] => [...known.values()]
-const statusOf = ({ message }: History): Status => message.state.status
+/** Whoever made the last call that was open says that it was not accepted. */
+const isFromOwner = (before: History, event: Event): boolean =>
+  event.type === 'outcome' &&
+  (event.outcome.kind === 'not_sent' || event.outcome.kind === 'rejected') &&
+  unknownIds(before).join() === event.attempt.id
+
+const isFromPerson = (before: History, event: Event): boolean =>
+  event.type === 'settle' && event.outcome === 'not_sent' && unknownIds(before).join() === event.attemptId
 
 describe('after any history', () => {
   test('M4 what is sent stays sent', () => {
@@ -122,11 +41,13 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('O2 while an attempt is unknown the message is unknown or sent: no failure, no cancellation, no sent: no', () => {
+  test('O2 while an attempt is unknown nobody says failed, canceled or sent: no', () => {
     const rule: Rule = (_, __, now) =>
-      !learnt(now).includes('unknown') ||
+      unknownIds(now).length === 0 ||
       statusOf(now) === 'sent' ||
-      (statusOf(now) === 'unknown' && now.message.answer === null && sentOf(statusOf(now)) === 'maybe')
+      ((statusOf(now) === 'unknown' || statusOf(now) === 'sending') &&
+        now.message.answer === null &&
+        sentOf(statusOf(now)) === 'maybe')
     expect(counterexample(rule)).toBeNull()
   })
 
@@ -136,13 +57,21 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M1 `sending` is entered only by a begin, from a message that waits, and names the attempt that runs', () => {
+  test('U1 M6 the open attempts are exactly those that are unknown, oldest first, until it is sent', () => {
+    const rule: Rule = (_, __, now) =>
+      statusOf(now) === 'sent'
+        ? now.message.open.length === 0
+        : openAttemptIds(now.message).join() === unknownIds(now).join()
+    expect(counterexample(rule)).toBeNull()
+  })
+
+  test('M1 `sending` is entered only by a begin, from a message that waits or is unknown, and names what runs', () => {
     const rule: Rule = (before, event, now) => {
       const { state } = now.message
-      if (state.status !== 'sending') return true
+      if (state.status !== 'sending')
+        return learnt(now).every((known) => known !== 'running') || statusOf(now) === 'sent'
       if (now.known.get(state.attempt.id) !== 'running') return false
-      const waited = statusOf(before) === 'scheduled' || statusOf(before) === 'queued'
-      return statusOf(before) === 'sending' || (event.type === 'begin' && waited)
+      return statusOf(before) === 'sending' || (event.type === 'begin' && state.attempt.id === event.attempt.id)
     }
     expect(counterexample(rule)).toBeNull()
   })
@@ -152,8 +81,8 @@ describe('after any history', () => {
       const { state } = before.message
       if (state.status !== 'sending' || statusOf(now) === 'sending') return true
       if (event.type === 'lease_lapsed') return event.attemptId === state.attempt.id
-      if (event.type !== 'outcome') return false
-      return event.attempt.id === state.attempt.id || event.outcome.kind === 'accepted'
+      if (event.type === 'looked') return event.result.kind === 'found'
+      return event.type === 'outcome' && (event.attempt.id === state.attempt.id || event.outcome.kind === 'accepted')
     }
     expect(counterexample(rule)).toBeNull()
   })
@@ -168,20 +97,62 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M3 nothing goes from `unknown` to `sending`, and nothing begins while an attempt runs or is unknown', () => {
+  test('M3 R1 R3 from `unknown` another attempt begins only by key: same provider, in its window, before notAfter', () => {
     const rule: Rule = (before, event, now) =>
-      (statusOf(before) !== 'unknown' || statusOf(now) !== 'sending') &&
-      (event.type !== 'begin' ||
-        learnt(before).every((known) => known !== 'running' && known !== 'unknown') ||
-        now.message === before.message)
+      event.type !== 'begin' ||
+      now.message === before.message ||
+      (unknownIds(before).length === 0 && statusOf(before) !== 'unknown') ||
+      (mayRepeat(before, event) && before.message.rendered !== null && now.message.rendered === before.message.rendered)
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M5 a message is canceled only while every attempt so far was not sent', () => {
-    const rule: Rule = (before, _, now) =>
-      statusOf(now) !== 'canceled' ||
-      statusOf(before) === 'canceled' ||
-      learnt(before).every((known) => known === 'not_sent')
+  test('M3 U2 U3 from `unknown` it waits again only by a proven absence, a person with resend, or the owner', () => {
+    const rule: Rule = (before, event, now) => {
+      if (statusOf(before) !== 'unknown' || statusOf(now) !== 'queued') return true
+      if (isFromOwner(before, event)) return true
+      const isWarranted = isProof(before, event) || (isFromPerson(before, event) && now.resends > before.resends)
+      return isWarranted && before.at < before.message.notAfter
+    }
+    expect(counterexample(rule)).toBeNull()
+  })
+
+  test('U2 from `unknown` it fails only by a proven absence, a person, or the owner', () => {
+    const rule: Rule = (before, event, now) =>
+      statusOf(before) !== 'unknown' ||
+      statusOf(now) !== 'failed' ||
+      isFromOwner(before, event) ||
+      isProof(before, event) ||
+      isFromPerson(before, event)
+    expect(counterexample(rule)).toBeNull()
+  })
+
+  test('M3 one attempt may have arrived at most, of a provider without keys and proofs, unless a person resends', () => {
+    const rule: Rule = (before, event, now) =>
+      (before.provider !== 'blind' && before.provider !== 'weak') ||
+      event.type !== 'begin' ||
+      now.message === before.message ||
+      before.doubts.size <= before.resends
+    expect(counterexample(rule)).toBeNull()
+  })
+
+  test('M5 a message is canceled only while nothing of it was, or may have been, accepted', () => {
+    const rule: Rule = (before, _, now) => {
+      if (statusOf(now) !== 'canceled' || statusOf(before) === 'canceled') return true
+      // A repeat by key may have been refused for good before a person had it sent again.
+      const isRefusable = providers[before.provider].deduplication !== null
+      return learnt(before).every((known) => known === 'not_sent' || (isRefusable && known === 'rejected'))
+    }
+    expect(counterexample(rule)).toBeNull()
+  })
+
+  test('R3 R4 a plan is there only where it is unknown, of what the provider can do, and ends in time', () => {
+    const rule: Rule = (_, __, { message: { state, notAfter }, provider }) => {
+      if (state.status !== 'unknown' || state.plan === null) return true
+      const { step, at, givesUpAt } = state.plan
+      const { deduplication, lookup } = providers[provider]
+      if (at >= givesUpAt || state.attempt.identity !== 'fake-identity') return at < givesUpAt
+      return step === 'replay' ? deduplication !== null && givesUpAt <= notAfter : lookup !== null
+    }
     expect(counterexample(rule)).toBeNull()
   })
 
@@ -189,8 +160,7 @@ describe('after any history', () => {
     const rule: Rule = (before, _, { message, begun }) => {
       if (message === before.message) return true
       if (message.version !== before.message.version + 1 || message.attempts !== begun.length) return false
-      if (message.state.status !== 'sending') return true
-      return message.state.attempt.number === message.attempts && message.open.length === 0
+      return message.state.status !== 'sending' || message.state.attempt.number === message.attempts
     }
     expect(counterexample(rule)).toBeNull()
   })
@@ -204,15 +174,31 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('the histories are rich: every status is reached, and so are corrections and third attempts', () => {
+  test('the histories are rich: every status, every way of settling, and whatever makes them hard is reached', () => {
     const reached = new Set<string>()
-    const note: Rule = (before, _, now) => {
-      reached.add(statusOf(before)).add(statusOf(now))
-      if (isFinal(statusOf(before)) && now.message !== before.message) reached.add('corrected')
+    const note: Rule = (before, event, now) => {
+      reached
+        .add(statusOf(before))
+        .add(statusOf(now))
+        .add(now.message.resolution?.by ?? 'unsettled')
+      const changed = now.message !== before.message
+      if (isFinal(statusOf(before)) && changed) reached.add('corrected')
       if (now.begun.length >= 3) reached.add('third attempt')
+      if (now.message.open.length >= 2) reached.add('two attempts open before the present one')
+      if (event.type === 'begin' && changed && unknownIds(before).length > 0) reached.add('repeat by key')
+      if (statusOf(now) === 'queued' && isProof(before, event)) reached.add('absence')
+      if (now.resends >= 1 && now.begun.length > before.begun.length) reached.add('sent again by a person')
+      if (event.type === 'settle' && changed && statusOf(now) === 'unknown') reached.add('one of several settled')
+      if (event.type === 'begin' && !changed && statusOf(before) === 'unknown' && before.at >= after(windowMs))
+        reached.add('repeat after the window')
+      if (statusOf(now) === 'unknown' && before.at >= before.message.notAfter) reached.add('unknown after notAfter')
+      if (now.begun.some(({ identity }) => identity !== now.means.identity)) reached.add('another provider')
       return true
     }
     expect(counterexample(note)).toBeNull()
-    expect([...reached].toSorted()).toEqual([...statuses, 'corrected', 'third attempt'].toSorted())
+    const hard =
+      'corrected,third attempt,two attempts open before the present one,repeat by key,absence,sent again by a person,' +
+      'one of several settled,repeat after the window,unknown after notAfter,another provider,unsettled'
+    expect([...reached].toSorted()).toEqual([...statuses, ...resolutionSources, ...hard.split(',')].toSorted())
   })
 })

@@ -63,10 +63,10 @@ other unknown    | ·         | ·        | ·       | ·       | ·    | ·    
 lease lapsed     | ·         | ·        | unknown | ·       | ·    | ·      | ·
 expire           | failed    | failed   | ·       | ·       | ·    | ·      | ·
 cancel           | canceled  | canceled | ·       | ·       | ·    | ·      | ·
-looked found     | sent      | sent     | sent    | sent    | ·    | sent   | sent
-looked absent    | ·         | ·        | ·       | unknown | ·    | ·      | ·
-looked failed    | ·         | ·        | ·       | unknown | ·    | ·      | ·
-looked proven    | ·         | ·        | ·       | queued  | ·    | ·      | ·
+looked found     | !         | sent     | sent    | sent    | ·    | sent   | sent
+looked absent    | !         | ·        | ·       | unknown | ·    | ·      | ·
+looked failed    | !         | ·        | ·       | unknown | ·    | ·      | ·
+looked proven    | !         | ·        | ·       | queued  | ·    | ·      | ·
 replan           | ·         | ·        | ·       | ·       | ·    | ·      | ·
 settle sent      | ·         | ·        | ·       | sent    | ·    | ·      | ·
 settle not_sent  | ·         | ·        | ·       | failed  | ·    | ·      | ·

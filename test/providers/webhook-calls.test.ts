@@ -102,13 +102,10 @@ test('no other answer keeps a URL from being called', async () => {
 test('blind, unless the configuration says that receivers deduplicate: then it takes our id as a key, for a day', () => {
   const blind = { channels: ['webhook'], deduplication: null, lookup: null, lateEvidence: 'none', acceptance: 'status' }
   expect(provider().capabilities).toEqual(blind)
-  const given = { adapter: 'webhook', signingSecret: `whsec_${'A'.repeat(32)}`, deduplicates: true }
-  const checked = checkProvider(given)
-  const { capabilities } = 'mistakes' in checked ? expect.unreachable() : checked.create('hooks')
-  expect(capabilities).toMatchObject({
+  expect(provider({ deduplicates: true }).capabilities).toMatchObject({
     deduplication: { keyField: 'header webhook-id', lifetimeMs: 86_400_000, repeat: 'same_response' },
   })
-  expect(checkProvider({ ...given, deduplicates: 'yes' })).toMatchObject({
+  expect(checkProvider({ adapter: 'webhook', signingSecret, deduplicates: 'yes' })).toMatchObject({
     mistakes: ['.deduplicates: must be boolean'],
   })
 })

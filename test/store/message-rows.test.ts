@@ -168,7 +168,9 @@ test('what was asked reads back whole: members, metadata, texts of any script, t
 
 async function rawRow(state: State['status']): Promise<MessageRowWithAnswer> {
   const message = await claimed({ as: 'queued' })
-  const [, found, more] = states.find(([, { status }]) => status === state) ?? expect.unreachable()
+  const ordinary = states.find(([, { status }]) => status === state)
+  if (ordinary === undefined) throw new Error('every status is there')
+  const [, found, more] = ordinary
   const change = changeTo({ ...message, attempts: 1 }, found, { leaseMs: 1_000 })
   await store.saveMessage({ ...change, next: { ...change.next, ...more } })
   const row = await opened.prisma.message.findUniqueOrThrow({ where: { id: message.id } })

@@ -55,7 +55,9 @@ function providersOf({ providers, slots }: Deps, environment: Environment) {
       adapter,
       environment,
       channels: capabilities.channels,
-      routes: capabilities.channels.filter((channel) => providers.route(channel, environment).some((provider) => provider.name === name)),
+      routes: capabilities.channels.filter((channel) =>
+        providers.route(channel, environment).some((provider) => provider.name === name),
+      ),
       capabilities: {
         recovery: recoveryOf(capabilities),
         deduplication: capabilities.deduplication,
