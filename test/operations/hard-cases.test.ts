@@ -49,6 +49,16 @@ test('api.md; N4: a claim in doubt whose reading back finds the store overloaded
   expect(problemIn(answer).sent).toBe('maybe')
 })
 
+test('api.md; N4: a claim in doubt that could not be read back yet, and then no room for another: store-unavailable, for it may be made yet', async () => {
+  let tries = 0
+  stand.in.claimMessage = async () => {
+    tries += 1
+    throw tries === 1 ? new StoreUnavailable('doubtful', 'planned') : new StoreOverloaded()
+  }
+  const answer = await gateway.send(sms('executed late'), { key: 'executed-late' })
+  expect([tries, told(answer), problemIn(answer).sent]).toEqual([2, '503 store-unavailable', 'maybe'])
+})
+
 test('M4, B3: acceptance learnt after a verdict of not sent is stored although its intent has been taken meanwhile', async () => {
   const outcome = heldOutcome()
   gateway.provider.answer = async () => outcome.promise
