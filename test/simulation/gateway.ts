@@ -78,6 +78,19 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
     isUp = false
   }
 
+  const pause = (ms: number): void => {
+    const incarnation = running
+    if (incarnation === null || incarnation.process.isPaused()) return
+    world.note(incarnation.process.name, () => `is stopped for ${ms} ms`)
+    incarnation.wasPaused = true
+    incarnation.process.pause()
+    world.after(ms, () => {
+      if (!incarnation.process.isAlive()) return
+      world.note(incarnation.process.name, () => 'goes on')
+      incarnation.process.resume()
+    })
+  }
+
   const start = (): void => {
     if (running !== null) return
     const process = world.newProcess(`${name}.${++starts}`)
@@ -112,6 +125,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
         network: weather.network,
         concurrency,
         reaches,
+        stop: pause,
         writeBegins: checker.writeBegins,
       }),
     )
@@ -190,18 +204,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       }
       void idle().then(() => incarnation.process.after(50, end))
     },
-    pause: (ms) => {
-      const incarnation = running
-      if (incarnation === null || incarnation.process.isPaused()) return
-      world.note(incarnation.process.name, () => `is stopped for ${ms} ms`)
-      incarnation.wasPaused = true
-      incarnation.process.pause()
-      world.after(ms, () => {
-        if (!incarnation.process.isAlive()) return
-        world.note(incarnation.process.name, () => 'goes on')
-        incarnation.process.resume()
-      })
-    },
+    pause,
     stepWallClock: (ms) => {
       world.note(name, () => `its wall clock steps by ${ms} ms`)
       wallErrorMs += ms

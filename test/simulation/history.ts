@@ -26,7 +26,7 @@ export interface History {
 /** After the last fault everything must have come to rest within this. */
 const calmMs = 240_000
 /** Whoever was stopped goes on, and whoever waits for an answer has it. */
-const settlingMs = 20_000
+const settlingMs = 30_000
 
 export async function playHistory(seed: number, isTraced = false): Promise<History> {
   const world = createWorld(chanceFrom(seed), isTraced)
@@ -37,7 +37,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const server: DatabaseServer = { tables, down: false, changed: checker.changed, claimedBy: new Map() }
   const rate = (most: number): number => (chance.happens(0.5) ? 0 : chance.random() * most)
   const weather: Weather = {
-    network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05) },
+    network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05), stalled: rate(0.1) },
     storeFaults: rate(0.25),
     crashes: rate(0.02),
   }
@@ -62,7 +62,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const callers = createCallers(world, gateways, checker, activeMs)
   for (const { request } of callers.sayings)
     if (chance.happens(0.1)) for (const { refuses } of vendors) refuses.add(request.content.text)
-  createPeople(world, gateways, checker, { mistakes: rate(0.3), activeMs })
+  createPeople(world, gateways, checker, { mistakes: rate(0.6), activeMs })
   trouble(world, { server, vendors, gateways, activeMs })
 
   const isBroken = (): boolean => checker.broken.length > 0
@@ -112,7 +112,11 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
       world.after(chance.between(100, 10_000), () => gateway.start())
     })
     nowAndThen(40_000, () => gateway.drain(chance.between(100, 5_000)))
-    nowAndThen(15_000, () => gateway.pause(chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000)])))
+    nowAndThen(15_000, () =>
+      gateway.pause(
+        chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000), chance.between(5_000, 25_000)]),
+      ),
+    )
     nowAndThen(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
     nowAndThen(60_000, () => gateway.changeAccount())
   }
@@ -145,7 +149,7 @@ function calm(world: World, { server, vendors, weather }: Surroundings, gateways
   server.down = false
   weather.storeFaults = 0
   weather.crashes = 0
-  Object.assign(weather.network, { unconnected: 0, unanswered: 0, buggy: 0 })
+  Object.assign(weather.network, { unconnected: 0, unanswered: 0, buggy: 0, stalled: 0 })
   for (const { moods } of vendors) Object.assign(moods, { lost: 0, limited: 0, troubled: 0, refusesUs: false })
   for (const gateway of gateways) gateway.start()
 }

@@ -48,8 +48,8 @@ export function createPeople(
   const look = (): void => {
     if (world.now() >= activeMs) return
     for (const row of facts.tables.messages.values())
-      if (row.status === 'unknown' && chance.happens(row.plan === null ? 0.4 : 0.1)) settle(row)
-    world.after(chance.between(2_000, 8_000), look)
+      if (row.status === 'unknown' && chance.happens(row.plan === null ? 0.5 : 0.15)) settle(row)
+    world.after(chance.between(1_000, 6_000), look)
   }
-  world.after(chance.between(2_000, 8_000), look)
+  world.after(chance.between(1_000, 6_000), look)
 }

@@ -22,6 +22,7 @@ export const sometimesNames = [
   'the reply of an acceptance was lost',
   'a lease lapsed',
   'the write gate was shut',
+  'a gateway was stopped between the gate and the write',
   'a late answer of an overtaken attempt was taken in',
   'a call was repeated under its key',
   'a replay was recognised by its key',
