@@ -45,7 +45,7 @@ export function createCallers(
   const { chance } = world
   let requests = 0
   let open = 0
-  const sayings = Array.from({ length: chance.between(1, 5) }, (_, i) => newSaying(world, i))
+  const sayings = Array.from({ length: chance.between(1, 7) }, (_, i) => newSaying(world, i))
 
   const anyUp = (): Incarnation | undefined => {
     const up = gateways.flatMap((gateway) => gateway.up() ?? [])

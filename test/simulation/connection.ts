@@ -15,36 +15,52 @@ export interface DatabaseServer {
   readonly tables: Tables
   /** While true nothing reaches it. */
   down: boolean
+  troubledUntilMs: number
   readonly changed: Execution['changed']
   /** Who claimed each message. */
   readonly claimedBy: Map<string, string>
 }
 
-/** What may happen to a statement, by how often it does where anything does. */
-const faults = [
+/** What may happen to a statement. */
+export const storeFaults = [
   'slow',
   'refused',
   'rolled back',
   'request lost',
   'reply lost',
-  'reply lost',
   'executed late',
   'overloaded',
+  'locked',
 ] as const
-type Fault = (typeof faults)[number] | 'locked' | null
+export type StoreFault = (typeof storeFaults)[number]
+
+/** What workers and waiters ask again and again: to die there is to die at any time. */
+const polls: readonly string[] = [
+  'take-due',
+  'lapsed-leases',
+  'versions-by-ids',
+  'time',
+  'erase-results',
+  'sweep-start',
+]
 
 const queryTimeoutMs = 4_000
 const lockTimeoutMs = 500
 export const never = async <T>(): Promise<T> => new Promise<T>(() => {})
 
+export interface StoreWeather {
+  /** How often a statement meets a fault, and which there are in this history. */
+  storeFaultRate: number
+  readonly storeFaults: readonly StoreFault[]
+}
+
 export interface Line {
   readonly world: World
   readonly server: DatabaseServer
   readonly process: Process
-  /** How often a statement meets a fault. */
-  readonly faultRate: () => number
+  readonly weather: StoreWeather
   /** Is asked before each call: whoever makes it may be dead by then. */
-  readonly reaches: () => boolean
+  readonly reaches: (isPoll: boolean) => boolean
   /** Statements that were executed although their sender was told that it is in doubt. */
   readonly doubted: (statement: Statement, values: readonly unknown[]) => void
 }
@@ -71,15 +87,20 @@ export function connectedStore(line: Line): Store {
   }
 }
 
-function faultOf({ world: { chance }, faultRate }: Line, { name }: Statement): Fault {
-  if (!chance.happens(faultRate())) return null
-  return (name === 'claim' || name === 'save') && chance.happens(0.1) ? 'locked' : chance.pick(faults)
+function faultOf({ world, server, weather }: Line, { name }: Statement): StoreFault | null {
+  const { chance } = world
+  // Trouble comes in spells: where one statement met it, the next one may well.
+  const rate = weather.storeFaultRate * (world.now() < server.troubledUntilMs ? 4 : 1)
+  if (!chance.happens(rate)) return null
+  server.troubledUntilMs = world.now() + 300
+  const fault = chance.pick(weather.storeFaults)
+  return fault === 'locked' && name !== 'claim' && name !== 'save' ? null : fault
 }
 
 async function send(line: Line, statement: Statement, values: readonly unknown[]): Promise<object[]> {
   const { world, server, process, reaches } = line
   const { chance } = world
-  if (!reaches()) return never()
+  if (!reaches(polls.includes(statement.name))) return never()
   const fault = faultOf(line, statement)
   if (fault !== null) world.note(process.name, () => `  ${statement.name}: ${fault}`)
   if (fault === 'overloaded') throw new StoreOverloaded()

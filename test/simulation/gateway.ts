@@ -12,15 +12,13 @@ import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
 import * as reaper from '../../src/workers/reaper.ts'
 import { startWorkers, type Workers } from '../../src/workers/workers.ts'
 import type { Checker } from './checker.ts'
-import { connectedStore, type DatabaseServer } from './connection.ts'
+import { connectedStore, type DatabaseServer, type StoreWeather } from './connection.ts'
 import { simulatedProvider, type NetworkMoods } from './provider.ts'
 import type { Vendor } from './vendor.ts'
 import { epochMs, type Process, type World } from './world.ts'
 
-export interface Weather {
+export interface Weather extends StoreWeather {
   readonly network: NetworkMoods
-  /** How often a statement meets a fault. */
-  storeFaults: number
   /** How often a gateway dies in the moment that it makes a call. */
   crashes: number
 }
@@ -96,8 +94,8 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
     const process = world.newProcess(`${name}.${++starts}`)
     world.note(process.name, () => `starts, with account ${account}`)
     /** Before a call is made its process may die. */
-    const reaches = (): boolean => {
-      if (process.isAlive() && chance.happens(weather.crashes)) {
+    const reaches = (isPoll = false): boolean => {
+      if (!isPoll && process.isAlive() && chance.happens(weather.crashes)) {
         world.sometimes('a gateway died in the moment of a call')
         crash()
       }
@@ -107,7 +105,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       world,
       server,
       process,
-      faultRate: () => weather.storeFaults,
+      weather,
       reaches,
       doubted: checker.doubted,
     })

@@ -5,7 +5,7 @@
 import { createCallers } from './callers.ts'
 import { chanceFrom } from './chance.ts'
 import { createChecker } from './checker.ts'
-import type { DatabaseServer } from './connection.ts'
+import { storeFaults, type DatabaseServer } from './connection.ts'
 import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
 import { createPeople } from './people.ts'
 import type { Seen } from './sometimes.ts'
@@ -26,20 +26,27 @@ export interface History {
 /** After the last fault everything must have come to rest within this. */
 const calmMs = 240_000
 /** Whoever was stopped goes on, and whoever waits for an answer has it. */
-const settlingMs = 30_000
+const settlingMs = 35_000
 
 export async function playHistory(seed: number, isTraced = false): Promise<History> {
   const world = createWorld(chanceFrom(seed), isTraced)
   const { chance } = world
-  const activeMs = chance.between(15_000, 60_000)
+  const activeMs = chance.between(12_000, 45_000)
   const tables = emptyTables()
   const checker = createChecker(world, tables)
-  const server: DatabaseServer = { tables, down: false, changed: checker.changed, claimedBy: new Map() }
+  const server: DatabaseServer = {
+    tables,
+    down: false,
+    troubledUntilMs: 0,
+    changed: checker.changed,
+    claimedBy: new Map(),
+  }
   const rate = (most: number): number => (chance.happens(0.5) ? 0 : chance.random() * most)
   const weather: Weather = {
-    network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05), stalled: rate(0.1) },
-    storeFaults: rate(0.25),
-    crashes: rate(0.02),
+    network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05), stalled: rate(0.3) },
+    storeFaultRate: rate(0.3),
+    storeFaults: chance.happens(0.3) ? storeFaults : [chance.pick(storeFaults), chance.pick(storeFaults)],
+    crashes: rate(0.08),
   }
   const vendors = ['ven', 'dor'].slice(0, chance.between(1, 2)).map((name) => {
     const vendor = createVendor(world, name, chance.pick(vendorKinds), checker.accepted)
@@ -62,7 +69,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const callers = createCallers(world, gateways, checker, activeMs)
   for (const { request } of callers.sayings)
     if (chance.happens(0.1)) for (const { refuses } of vendors) refuses.add(request.content.text)
-  createPeople(world, gateways, checker, { mistakes: rate(0.6), activeMs })
+  createPeople(world, gateways, checker, { mistakes: rate(0.8), activeMs })
   trouble(world, { server, vendors, gateways, activeMs })
 
   const isBroken = (): boolean => checker.broken.length > 0
@@ -147,7 +154,7 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
 function calm(world: World, { server, vendors, weather }: Surroundings, gateways: readonly SimGateway[]): void {
   world.note('world', () => 'CALM from here on')
   server.down = false
-  weather.storeFaults = 0
+  weather.storeFaultRate = 0
   weather.crashes = 0
   Object.assign(weather.network, { unconnected: 0, unanswered: 0, buggy: 0, stalled: 0 })
   for (const { moods } of vendors) Object.assign(moods, { lost: 0, limited: 0, troubled: 0, refusesUs: false })

@@ -49,7 +49,7 @@ export function createPeople(
     if (world.now() >= activeMs) return
     for (const row of facts.tables.messages.values())
       if (row.status === 'unknown' && chance.happens(row.plan === null ? 0.5 : 0.15)) settle(row)
-    world.after(chance.between(1_000, 6_000), look)
+    world.after(chance.between(500, 4_000), look)
   }
-  world.after(chance.between(1_000, 6_000), look)
+  world.after(chance.between(500, 4_000), look)
 }

@@ -16,8 +16,8 @@ import type { Process, World } from './world.ts'
 
 const connectTimeoutMs = 1_000
 const answerTimeoutMs = 2_000
-/** Less than the margin of a key, and what travels. */
-const maxStallMs = 5_000
+/** Less than the margin of a key without what travels; and less than the ten leases after which an absence counts. */
+const maxStallMs = ({ capabilities }: Vendor): number => (capabilities.deduplication === null ? 25_000 : 5_000)
 
 export interface NetworkMoods {
   /** Connections that are refused, or never come. */
@@ -26,7 +26,7 @@ export interface NetworkMoods {
   unanswered: number
   /** Adapters that throw: a bug of ours. */
   buggy: number
-  /** Gateways that are stopped between the gate and the write. */
+  /** Gateways that are stopped in the moment of the write. */
   stalled: number
 }
 
@@ -51,9 +51,14 @@ interface Call {
 }
 
 /** The bytes leave now, or when the gateway goes on. */
-function leave({ world, process, network, stop }: Route, written: Write, go: () => void): void {
+function leave({ world, process, vendor, network, stop }: Route, written: Write, go: () => void): void {
   if (!world.chance.happens(network.stalled)) return go()
-  const ms = world.chance.between(100, maxStallMs)
+  const ms = world.chance.between(100, maxStallMs(vendor))
+  if (world.chance.happens(0.5)) {
+    world.sometimes('a gateway was stopped while its request travelled')
+    go()
+    return stop(ms)
+  }
   world.sometimes('a gateway was stopped between the gate and the write')
   stop(ms + 1) // the write is the first that it does then
   world.after(ms, () => {

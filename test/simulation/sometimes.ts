@@ -23,6 +23,7 @@ export const sometimesNames = [
   'a lease lapsed',
   'the write gate was shut',
   'a gateway was stopped between the gate and the write',
+  'a gateway was stopped while its request travelled',
   'a late answer of an overtaken attempt was taken in',
   'a call was repeated under its key',
   'a replay was recognised by its key',
