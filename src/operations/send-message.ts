@@ -139,7 +139,9 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
       if (ours !== undefined) {
         deps.metrics.claims.inc({ result: 'claimed' })
         const attempt = attemptOf(ours.state)
-        if (release !== null && leaseMs !== null && attempt !== null) {
+        // What is read back may have gone on without us: another attempt of our message is another's to make, and to end.
+        const isOwn = attempt?.id === attemptOf(message.state)?.id
+        if (release !== null && leaseMs !== null && attempt !== null && isOwn) {
           // Also if its lease has lapsed while it was in doubt: the write gate is shut then, and the owner says so.
           begun = true
           start(deps, ours, provider, { attempt, since, ms: leaseMs, synchronous: true }, release)

@@ -185,6 +185,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   ),
   bug(
+    'attempt of another taken for ours after a claim in doubt',
+    change(send, 'attempt !== null && isOwn', 'attempt !== null && isOwn !== null'),
+  ),
+  bug(
     'a person cancels what is unknown',
     change(
       machine,
