@@ -52,6 +52,8 @@ export interface StoreWeather {
   /** How often a statement meets a fault, and which there are in this history. */
   storeFaultRate: number
   readonly storeFaults: readonly StoreFault[]
+  /** How often a gateway is stopped before it hears that its statement is in doubt. */
+  stopsInDoubt: number
 }
 
 export interface Line {
@@ -59,6 +61,8 @@ export interface Line {
   readonly server: DatabaseServer
   readonly process: Process
   readonly weather: StoreWeather
+  /** Stops the gateway at once. */
+  readonly stop: (ms: number) => void
   /** Is asked before each call: whoever makes it may be dead by then. */
   readonly reaches: (isPoll: boolean) => boolean
   /** Statements that were executed although their sender was told that it is in doubt. */
@@ -144,6 +148,9 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
         return arrive(() => {
           line.doubted(statement, values)
           fail(untoldMs(), doubtful())
+          if (!chance.happens(line.weather.stopsInDoubt)) return
+          world.sometimes('a gateway was stopped while a statement was in doubt')
+          line.stop(chance.between(1_000, 20_000))
         })
       case 'executed late': {
         const toldMs = untoldMs()

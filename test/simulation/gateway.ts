@@ -106,6 +106,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       server,
       process,
       weather,
+      stop: pause,
       reaches,
       doubted: checker.doubted,
     })

@@ -41,11 +41,12 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
     changed: checker.changed,
     claimedBy: new Map(),
   }
-  const rate = (most: number): number => (chance.happens(0.5) ? 0 : chance.random() * most)
+  const rate = (most: number): number => most * chance.pick([0, 0, chance.random(), 1])
   const weather: Weather = {
     network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05), stalled: rate(0.3) },
     storeFaultRate: rate(0.3),
     storeFaults: chance.happens(0.3) ? storeFaults : [chance.pick(storeFaults), chance.pick(storeFaults)],
+    stopsInDoubt: rate(0.3),
     crashes: rate(0.08),
   }
   const vendors = ['ven', 'dor'].slice(0, chance.between(1, 2)).map((name) => {
@@ -69,7 +70,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const callers = createCallers(world, gateways, checker, activeMs)
   for (const { request } of callers.sayings)
     if (chance.happens(0.1)) for (const { refuses } of vendors) refuses.add(request.content.text)
-  createPeople(world, gateways, checker, { mistakes: rate(0.8), activeMs })
+  createPeople(world, gateways, checker, { mistakes: chance.pick([0, 0, 0.5, 1]), activeMs })
   trouble(world, { server, vendors, gateways, activeMs })
 
   const isBroken = (): boolean => checker.broken.length > 0
@@ -155,6 +156,7 @@ function calm(world: World, { server, vendors, weather }: Surroundings, gateways
   world.note('world', () => 'CALM from here on')
   server.down = false
   weather.storeFaultRate = 0
+  weather.stopsInDoubt = 0
   weather.crashes = 0
   Object.assign(weather.network, { unconnected: 0, unanswered: 0, buggy: 0, stalled: 0 })
   for (const { moods } of vendors) Object.assign(moods, { lost: 0, limited: 0, troubled: 0, refusesUs: false })

@@ -30,7 +30,7 @@ export function createPeople(
     if (up.length === 0 || attempts.length === 0 || isOnItsWay) return
     const isMistaken = chance.happens(mistakes)
     const outcome: 'sent' | 'not_sent' = wasAccepted(facts, event) === isMistaken ? 'not_sent' : 'sent'
-    const resend = outcome === 'not_sent' && chance.happens(0.6)
+    const resend = outcome === 'not_sent' && chance.happens(0.4)
     const { process, deps } = chance.pick(up)
     const attempt = idFromUuid('attempt', chance.pick(attempts))
     checker.personSays(event, outcome, isMistaken)

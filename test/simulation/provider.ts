@@ -96,7 +96,9 @@ function call(
       written = begin()
       if (written === null) return end({ phase: 'not_begun', code: 'write gate shut' })
       cancelTimer()
-      cancelTimer = process.after(answerTimeoutMs, () => end({ phase: 'begun', code: 'answer time-out' }))
+      // After a stop the answer that lies there is read first (http-outcome.ts).
+      const timeOut = (): void => end({ phase: 'begun', code: 'answer time-out' })
+      cancelTimer = process.after(answerTimeoutMs, () => process.after(1, timeOut))
       if (chance.happens(network.unanswered / 3))
         process.after(chance.between(1, 500), () => end({ phase: 'begun', code: 'UND_ERR_SOCKET' }))
       leave(route, written, () =>

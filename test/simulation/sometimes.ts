@@ -15,6 +15,7 @@ export const sometimesNames = [
   'two gateways raced for one key',
   'a claim in doubt was read back, and gone on with',
   'a statement in doubt was executed after its sender had read back',
+  'a gateway was stopped while a statement was in doubt',
   'a gateway died in the moment of a call',
   'a gateway died between the claim and the call',
   'a gateway drained',
