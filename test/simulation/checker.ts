@@ -45,6 +45,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     leases: new Map(),
     claimers: new Set(),
     claims: 0,
+    stored: new Set(),
     doubtedClaims: new Set(),
     broken: (rule, what) => {
       broken.push(`${rule}: ${what}`)

@@ -18,6 +18,8 @@ export interface Facts {
   /** Ids of requests that claimed. */
   readonly claimers: Set<string>
   claims: number
+  /** Final answers that were ever committed, by message. */
+  readonly stored: Set<string>
   /** Public ids of messages whose claim was executed though its sender was told that it is in doubt. */
   readonly doubtedClaims: Set<string>
   /** A rule that does not hold. */
@@ -27,6 +29,7 @@ export interface Facts {
 export const eventOf = (row: MessageRow): string =>
   (JSON.parse(row.request) as { content: { text: string } }).content.text
 export const leaseId = (messageId: string, attempt: number): string => `${messageId} ${attempt}`
+export const answerId = (messageId: string, status: number, body: string): string => `${messageId} ${status} ${body}`
 export const uuidOf = (id: string): string => uuidFromId('message', id) ?? ''
 export const trueTime = ({ world }: Pick<Facts, 'world'>): number => epochMs + world.now()
 

@@ -1,7 +1,7 @@
 /** Rules about every committed change of a message (reliability.md, invariants 7 to 11). */
 import { idFromUuid } from '../../src/core/ids.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
-import { dangersOf, eventOf, leaseId, liesOf, wasAccepted, type Facts } from './facts.ts'
+import { answerId, dangersOf, eventOf, leaseId, liesOf, wasAccepted, type Facts } from './facts.ts'
 
 /** The published graph: what each status may become. */
 const graph: Readonly<Record<string, readonly string[]>> = {
@@ -24,6 +24,9 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
   world.note('data base', () => `${about}: ${before?.status ?? 'new'} -> ${after.status}, version ${after.version}`)
   if (after.status === 'sending' && after.attemptNumber !== null && after.leaseUntil !== null)
     facts.leases.set(leaseId(after.id, after.attemptNumber), after.leaseUntil.getTime())
+  const answer = facts.tables.answers.get(after.id)
+  if (after.answerStatus !== null && answer !== undefined)
+    facts.stored.add(answerId(after.id, after.answerStatus, answer.answerBody))
   if (before === null) checkClaim(facts, after)
   else {
     if (graph[before.status]?.includes(after.status) !== true)
