@@ -26,9 +26,9 @@ export interface DatabaseClock extends Clock {
 
 /** What a process has of its own to measure time with. */
 export interface Machine {
-  monotonicMs(): number
-  wallMs(): number
-  after(ms: number, work: () => void): () => void
+  readonly monotonicMs: () => number
+  readonly wallMs: () => number
+  readonly after: (ms: number, work: () => void) => () => void
 }
 
 const thisMachine: Machine = {

@@ -20,7 +20,7 @@ export interface Database {
   /** Runs a cold read or write of the Prisma client, with its errors translated likewise. */
   cold<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T>
   /** Runs it when this turn of the event loop is over: what was asked in it goes together. */
-  soon(work: () => void): void
+  readonly soon: (work: () => void) => void
   close(): Promise<void>
 }
 

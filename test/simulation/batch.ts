@@ -30,7 +30,7 @@ export async function playBatch(
     if (failed !== undefined || isOver(histories)) break
   }
   const minutes = (performance.now() - began) / 60_000
-  return { histories, aMinute: Math.round(histories / minutes), seen, unseen: unseenIn(seen), failed }
+  return { histories, aMinute: Math.round(histories / minutes), seen, unseen: unseenIn(seen, histories), failed }
 }
 
 export function* seedsFrom(first: number): Generator<number> {

@@ -1,12 +1,12 @@
 /** Chance from a seed: xoshiro128** (Blackman and Vigna), seeded by splitmix32. The same seed is the same history. */
 export interface Chance {
   /** In [0, 1). */
-  random(): number
+  readonly random: () => number
   /** A whole number, both ends included. */
-  between(min: number, max: number): number
+  readonly between: (min: number, max: number) => number
   /** True with this probability. */
-  happens(probability: number): boolean
-  pick<T>(list: readonly T[]): T
+  readonly happens: (probability: number) => boolean
+  readonly pick: <T>(list: readonly T[]) => T
 }
 
 export function chanceFrom(seed: number): Chance {
@@ -18,7 +18,7 @@ export function chanceFrom(seed: number): Chance {
     z = Math.imul(z ^ (z >>> 15), 0x735a2d97)
     return (z ^ (z >>> 15)) >>> 0
   }
-  let [a, b, c, d] = [splitmix(), splitmix(), splitmix(), splitmix()] as const as [number, number, number, number]
+  let [a, b, c, d] = [splitmix(), splitmix(), splitmix(), splitmix()]
   const rotate = (x: number, k: number): number => ((x << k) | (x >>> (32 - k))) >>> 0
   const next = (): number => {
     const result = Math.imul(rotate(Math.imul(b, 5), 7), 9) >>> 0

@@ -20,17 +20,17 @@ export interface Checker {
   readonly facts: Facts
   /** Rules that did not hold. */
   readonly broken: readonly string[]
-  writeBegins(write: Write, process: Process): void
-  accepted(write: Write): void
-  changed(before: MessageRow | null, after: MessageRow | null): void
-  doubted(statement: Statement, values: readonly unknown[]): void
-  errorLogged(who: string, text: string, fields: object): void
-  answered(asked: Asked, answer: Answer): void
-  refused(asked: Asked, refusal: Refusal): void
+  readonly writeBegins: (write: Write, process: Process) => void
+  readonly accepted: (write: Write) => void
+  readonly changed: (before: MessageRow | null, after: MessageRow | null) => void
+  readonly doubted: (statement: Statement, values: readonly unknown[]) => void
+  readonly errorLogged: (who: string, text: string, fields: object) => void
+  readonly answered: (asked: Asked, answer: Answer) => void
+  readonly refused: (asked: Asked, refusal: Refusal) => void
   /** @param isMistaken what is said is not so */
-  personSays(event: string, outcome: 'sent' | 'not_sent', isMistaken: boolean): void
+  readonly personSays: (event: string, outcome: 'sent' | 'not_sent', isMistaken: boolean) => void
   /** When all faults are over, and all that could happen by itself has happened. */
-  atEnd(): void
+  readonly atEnd: () => void
 }
 
 export function createChecker(world: World, tables: Tables): Checker {

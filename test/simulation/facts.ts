@@ -23,7 +23,7 @@ export interface Facts {
   /** Public ids of messages whose claim was executed though its sender was told that it is in doubt. */
   readonly doubtedClaims: Set<string>
   /** A rule that does not hold. */
-  broken(rule: string, what: string): void
+  readonly broken: (rule: string, what: string) => void
 }
 
 export const eventOf = (row: MessageRow): string =>

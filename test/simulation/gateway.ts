@@ -110,7 +110,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       reaches,
       doubted: checker.doubted,
     })
-    const clock = databaseClock(store.readTime, {
+    const clock = databaseClock(async () => store.readTime(), {
       monotonicMs: () => world.now(),
       wallMs: () => epochMs + world.now() + wallErrorMs,
       after: process.after,

@@ -46,8 +46,13 @@ export const sometimesNames = [
 export type Sometimes = (typeof sometimesNames)[number]
 export type Seen = ReadonlyMap<Sometimes, number>
 
+/** Seen once in about a thousand histories: asked for of a batch of so many. */
+const rare: readonly Sometimes[] = ['a failure was corrected by an acceptance', 'notAfter passed after an attempt']
+const rareWithin = 5_000
+
 /** Those that stayed at zero. */
-export const unseenIn = (seen: Seen): readonly Sometimes[] => sometimesNames.filter((name) => !seen.has(name))
+export const unseenIn = (seen: Seen, histories: number): readonly Sometimes[] =>
+  sometimesNames.filter((name) => !seen.has(name) && (histories >= rareWithin || !rare.includes(name)))
 
 export function addSeen(sum: Map<Sometimes, number>, more: Seen): void {
   for (const [name, times] of more) sum.set(name, (sum.get(name) ?? 0) + times)

@@ -21,29 +21,29 @@ interface SimEvent {
 export interface World {
   readonly chance: Chance
   /** Milliseconds since the beginning: the true time, and the data base's. */
-  now(): number
+  readonly now: () => number
   /** Of the world itself, or of things that no fault of a gateway touches. @returns cancels it */
-  after(ms: number, work: () => void): () => void
-  newProcess(name: string): Process
+  readonly after: (ms: number, work: () => void) => () => void
+  readonly newProcess: (name: string) => Process
   /** Runs events until none is due before `until`, or `isOver` says so. */
-  run(until: number, isOver?: () => boolean): Promise<void>
+  readonly run: (until: number, isOver?: () => boolean) => Promise<void>
   /** A line of the history; only a run that is traced makes them. */
-  note(who: string, what: () => string): void
+  readonly note: (who: string, what: () => string) => void
   readonly lines: readonly string[]
   /** Something that good runs show now and then. */
-  sometimes(name: Sometimes): void
+  readonly sometimes: (name: Sometimes) => void
   readonly seen: Seen
 }
 
 /** What lives and dies: one incarnation of a gateway. */
 export interface Process {
   readonly name: string
-  isAlive(): boolean
-  isPaused(): boolean
-  after(ms: number, work: () => void): () => void
-  die(): void
-  pause(): void
-  resume(): void
+  readonly isAlive: () => boolean
+  readonly isPaused: () => boolean
+  readonly after: (ms: number, work: () => void) => () => void
+  readonly die: () => void
+  readonly pause: () => void
+  readonly resume: () => void
 }
 
 /** The data base's time when the world begins. */
@@ -123,9 +123,9 @@ export function createWorld(chance: Chance, isTraced: boolean): World {
   }
 }
 
-/** Resolves when the microtask queue is empty (W2). */
+/** Resolves when the microtask queue is empty (W2). The tick is asked for by a microtask: else it would come before them. */
 const drained = async (): Promise<void> => {
-  await null // so that the tick is asked for by a microtask
+  await Promise.resolve()
   await new Promise<void>((resolve) => process.nextTick(resolve))
 }
 
