@@ -1,19 +1,19 @@
 /** The HTTP application: Fastify with its limits, the order of checks, the routes and the docs. Reads no environment, does not listen. */
-import { STATUS_CODES, type ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } from 'fastify'
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
+import { answerClientError } from './http/client-errors.ts'
 import { docsPages } from './http/docs/pages.ts'
+import { headerLines } from './http/header-lines.ts'
 import { describeApi } from './http/openapi.ts'
-import { answerProblem, handleProblems, occurrence } from './http/problem-answers.ts'
+import { answerProblem, handleProblems } from './http/problem-answers.ts'
 import { keyRoutes } from './http/routes/keys.ts'
 import { messageRoutes } from './http/routes/messages.ts'
 import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
 import { providerRoutes } from './http/routes/providers.ts'
 import { parseStrictJson } from './http/strict-json.ts'
 import { invalid, validatorCompiler } from './http/validation.ts'
-import { problemBody, type ProblemType } from './core/problems.ts'
-import { problemType } from './core/answer.ts'
 import { Refusal } from './operations/refusal.ts'
 
 export interface AppOptions {
@@ -25,13 +25,8 @@ export interface AppOptions {
 }
 
 /** Milliseconds; against clients that are slow on purpose. A request's own wait for an outcome is not part of them. */
-const times = { headers: 10_000, request: 30_000, keepAlive: 72_000 }
+const times = { headers: 10_000, request: 30_000, keepAlive: 72_000, looked: 1_000 }
 const maxConnections = 10_000
-/** Node's codes for what is no request. */
-const clientErrors: Readonly<Record<string, ProblemType>> = {
-  HPE_HEADER_OVERFLOW: 'header-too-large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
-}
 
 export interface App {
   readonly fastify: FastifyInstance
@@ -51,38 +46,21 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
     forceCloseConnections: true, // once `idle` has resolved: what is connected then asks for nothing
     return503OnClosing: false,
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
-    http: { maxHeaderSize: 16_384, headersTimeout: times.headers },
+    http: {
+      maxHeaderSize: 16_384,
+      headersTimeout: times.headers,
+      connectionsCheckingInterval: times.looked, // node looks every 30 s, and a time-out is late by as much
+      requireHostHeader: false, // node's own refusal is no problem document; ours is below
+    },
     frameworkErrors: (_, request, reply) => {
-      reply.header('x-request-id', request.id)
+      reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       answerProblem(reply, new Refusal('not-found', 'The path cannot be read.'))
     },
-    clientErrorHandler(error, socket) {
-      // Not even a request: a raw answer is all there can be.
-      if (error.code === 'ECONNRESET' || socket.destroyed) return
-      const pending = (socket as { _httpMessage?: ServerResponse })._httpMessage
-      if (pending !== undefined && pending !== null) {
-        // What came behind a good request is no request; that one is answered, and then the connection ends.
-        pending.once('close', () => socket.destroy())
-        return
-      }
-      const type = clientErrors[error.code ?? ''] ?? 'invalid-request'
-      const requestId = deps.newUuid()
-      const problem = problemBody(type, occurrence(requestId), 'The request cannot be read.')
-      const body = JSON.stringify(problem)
-      socket.end(
-        [
-          `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
-          `X-Request-Id: ${requestId}`,
-          `Content-Type: ${problemType}`,
-          `Content-Length: ${Buffer.byteLength(body)}`,
-          'Connection: close',
-          '',
-          body,
-        ].join('\r\n'),
-      )
-    },
+    clientErrorHandler: (error, socket) => answerClientError(deps, error, socket),
   })
   app.server.maxConnections = maxConnections
+  // RFC 9110, 10.1.1: an expectation that is not known may be passed over; node would answer a bare 417.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(() => (data) => JSON.stringify(data))
   app.decorateRequest('caller', null)
@@ -94,6 +72,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
     reply.header('x-request-id', request.id)
     const { scope } = request.routeOptions.config
     if (scope !== undefined || request.url.startsWith('/v1')) reply.header('cache-control', 'no-store')
+    requireOneHost(request.raw)
     if (scope === undefined) return
     if (readiness.draining()) throw new Refusal('shutting-down', null, {}, 1)
     request.caller = await authenticate(request)
@@ -116,6 +95,13 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   operatingRoutes(app, deps, readiness)
   await docsPages(app)
   return { fastify: app, idle: open.idle }
+}
+
+/** RFC 9112, 3.2: what names no host, or two, may mean another one to whoever stands before us. */
+function requireOneHost(request: IncomingMessage): void {
+  const hosts = headerLines(request, 'host')?.length ?? 0
+  if (hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0'))
+    throw new Refusal('invalid-request', 'A request names its host, once.')
 }
 
 function openRequests(app: FastifyInstance): Pick<App, 'idle'> {

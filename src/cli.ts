@@ -11,7 +11,6 @@ import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
-import { v7 as uuidv7 } from 'uuid'
 import { databaseClock } from './clock.ts'
 import { unknownCommand, unknownUsage } from './commands/unknown.ts'
 import { loadToolConfig } from './config.ts'
@@ -19,6 +18,7 @@ import { apiScopes, secretHash, type ApiScope } from './core/api-key.ts'
 import { environments } from './core/message-content.ts'
 import type { Deps } from './deps.ts'
 import { createMetrics } from './metrics.ts'
+import { newUuid } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
 import { providerSlots } from './operations/provider-slots.ts'
 import { waitersFor } from './operations/wait-for-outcome.ts'
@@ -70,7 +70,7 @@ async function toolDeps(store: Store): Promise<Deps> {
     store,
     providers: { find: () => undefined, route: () => [], all: () => [] },
     clock,
-    newUuid: uuidv7,
+    newUuid,
     random: Math.random,
     log: pino({ level: 'warn' }, process.stderr),
     metrics: createMetrics(),

@@ -5,7 +5,6 @@
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { v7 as uuidv7 } from 'uuid'
 import { buildApp } from './app.ts'
 import { bootstrapKeyFor } from './bootstrap-key.ts'
 import { databaseClock, type Clock } from './clock.ts'
@@ -13,6 +12,7 @@ import type { Config } from './config.ts'
 import type { Deps, Log } from './deps.ts'
 import { authenticator } from './http/auth.ts'
 import { createMetrics } from './metrics.ts'
+import { uuidMaker } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
 import { providerSlots } from './operations/provider-slots.ts'
 import { waitersFor } from './operations/wait-for-outcome.ts'
@@ -79,7 +79,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     store,
     providers,
     clock,
-    newUuid: uuidv7,
+    newUuid: uuidMaker(() => clock.now().getTime()),
     random: Math.random,
     log,
     metrics: createMetrics(),

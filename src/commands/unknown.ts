@@ -32,7 +32,9 @@ export async function unknownCommand(deps: Deps, args: readonly string[], write:
 
 /** As the list shows it: where to look, and since when. No recipient and no text: a terminal is a log, too. */
 function row(message: Message, now: Date) {
-  const attempt = attemptOf(message.state)
+  // The last one that wants a verdict: of a replay that was not accepted nothing is left to say.
+  const openId = openAttemptIds(message).at(-1)
+  const attempt = message.open.find(({ id }) => id === openId) ?? attemptOf(message.state)
   return {
     message: idFromUuid('message', message.id),
     account: message.account,

@@ -18,3 +18,6 @@ export function uuidFromId(kind: IdKind, id: string): string | undefined {
   )
   return hex === null ? undefined : hex.slice(1).join('-')
 }
+
+/** When a UUIDv7 was made (RFC 9562, 5.7): its first 48 bits, in milliseconds since 1970. */
+export const timeOfUuid = (uuid: string): Date => new Date(Number.parseInt(uuid.replace('-', '').slice(0, 12), 16))

@@ -46,8 +46,10 @@ export function planFor(
 ): Plan | null {
   if (means === null || !isSameProvider(means, message.attempt)) return null
   const soonest = Math.max(recoveryDelayMs(steps, random), pauseMs)
-  const within = (step: Plan['step'], at: Date, givesUpAt: Date): Plan | null =>
-    at < givesUpAt ? { step, at, givesUpAt, steps } : null
+  const within = (step: Plan['step'], at: Date, givesUpAt: Date): Plan | null => {
+    const inTime = at < givesUpAt ? at : lastStepAt(now, pauseMs, givesUpAt)
+    return inTime === null ? null : { step, at: inTime, givesUpAt, steps }
+  }
   if (means.deduplication !== null && message.rendered !== null && !isReplayPointless) {
     const plan = within('replay', after(now, soonest), replaysUntil(message, means.deduplication))
     if (plan !== null) return plan
@@ -55,6 +57,12 @@ export function planFor(
   if (means.lookup === null) return null
   const at = later(lookAt(message, means.lookup, now, soonest, absence), after(now, pauseMs))
   return within('look', at, looksUntil(message, means.lookup))
+}
+
+/** Pauses that double would leave up to half of a window unused: one last step just before its end, if there is time for it. */
+function lastStepAt(now: Date, pauseMs: number, givesUpAt: Date): Date | null {
+  const last = after(givesUpAt, -lastStepMs)
+  return after(now, Math.max(pauseMs, lastStepMs)) <= last ? last : null
 }
 
 /** R3. An identity that was not recorded is nobody's. */
@@ -88,7 +96,8 @@ export function mayBeginUntil({ open, notAfter }: Message, { deduplication }: Re
 /**
  * What a look that found nothing proves.
  * @param look by the data base's clock
- * @param sinceLastMs what this process's monotonic clock says has passed since its own last look that counted; null if there was none
+ * @param sinceLastMs what this process's monotonic clock says has passed between the end of its own last look that counted
+ *   and the beginning of this one; null if there was none
  */
 export function absenceOf(
   message: Unsettled,
@@ -143,6 +152,8 @@ export const openAttempt = ({ id, number, startedAt, leaseUntil, evidence }: End
   endSeen: evidence.endUnseen !== true,
 })
 
+/** So long before its end a plan takes its last step. */
+const lastStepMs = 5_000
 const baseMs = 1_000
 const capMs = 3_600_000
 

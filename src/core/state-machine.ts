@@ -8,7 +8,7 @@
  * M3. From `unknown` another attempt begins only by a warrant (recovery.ts): the provider's own deduplication, an absence
  *     that is proven, or a person's verdict; each warrants one attempt, and none after notAfter.
  * M4. `sent` is final. `failed` and `canceled` give way to an acceptance learnt later, and to nothing else.
- * M5. `canceled` is entered only while every attempt so far was `not_sent`.
+ * M5. `canceled` is entered only from a message that waits: nothing of it was, or may have been, accepted.
  * M6. While one attempt is open nothing but acceptance is believed of the message, whatever its other attempts say.
  */
 import { finalAnswer } from './answer.ts'
@@ -180,8 +180,12 @@ function stillUnknown(
     pauseMs: 'retryAfterMs' in told ? Math.max(told.retryAfterMs ?? 0, isCredentials ? credentialsPauseMs : 0) : 0,
     isReplayPointless: told.kind === 'rejected' || (told.kind === 'unknown' && told.isReplayPointless === true),
   })
-  const alarms = [...(isCredentials ? [alarm('provider_credentials')] : []), ...keyConflict({ outcome: told })]
-  return transition({ status: 'unknown', attempt: ended, plan }, {}, ...alarms)
+  const effects = [
+    ...(plan === null && message.open.length > 0 ? [record('gave_up', at, ended.id, { step: 'replay' })] : []),
+    ...(isCredentials ? [alarm('provider_credentials')] : []),
+    ...keyConflict({ outcome: told }),
+  ]
+  return transition({ status: 'unknown', attempt: ended, plan }, {}, ...effects)
 }
 
 const keyConflict = ({ outcome: told }: Pick<On<'outcome'>, 'outcome'>): Effect[] =>

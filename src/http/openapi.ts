@@ -41,20 +41,19 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
 
 export const ref = (id: string): { $ref: string } => ({ $ref: `${id}#` })
 
+/** What @fastify/swagger takes as a header: the description, and beside it the members of its schema. */
 const headerDocs = {
-  'X-Request-Id': { description: 'Id of this request, in the logs too.', schema: { type: 'string', format: 'uuid' } },
-  'Retry-After': { description: 'Seconds after which to ask again.', schema: { type: 'integer', minimum: 1 } },
-  Location: { description: 'Where the message is.', schema: { type: 'string', format: 'uri-reference' } },
-  'Idempotency-Key': { description: 'The key that this request went by, quoted.', schema: { type: 'string' } },
-  'Idempotency-Key-Source': {
-    description: '`derived`, where the key was.',
-    schema: { type: 'string', enum: ['derived'] },
-  },
+  'X-Request-Id': { description: 'Id of this request, in the logs too.', type: 'string', format: 'uuid' },
+  'Retry-After': { description: 'Seconds after which to ask again.', type: 'integer', minimum: 1 },
+  Location: { description: 'Where the message is.', type: 'string', format: 'uri-reference' },
+  'Idempotency-Key': { description: 'The key that this request went by, quoted.', type: 'string' },
+  'Idempotency-Key-Source': { description: '`derived`, where the key was.', type: 'string', enum: ['derived'] },
   'Idempotent-Replayed': {
     description: '`true`: this request did not make the claim; it is told what became of the first.',
-    schema: { type: 'string', enum: ['true'] },
+    type: 'string',
+    enum: ['true'],
   },
-  'WWW-Authenticate': { description: 'The scheme to use.', schema: { type: 'string' } },
+  'WWW-Authenticate': { description: 'The scheme to use.', type: 'string' },
 } as const
 type HeaderName = keyof typeof headerDocs
 
@@ -118,6 +117,13 @@ export const everywhere = [
   'internal-error',
   'store-unavailable',
   'overloaded',
+] as const satisfies ProblemType[]
+
+/** Problems that any POST may give, for its body is read even where none is wanted. */
+export const ofBodies = [
+  'invalid-request',
+  'payload-too-large',
+  'unsupported-media-type',
 ] as const satisfies ProblemType[]
 
 export const secured = [{ apiKey: [] }]

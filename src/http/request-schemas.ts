@@ -74,8 +74,9 @@ const email = Type.Object(
         subject: line(998),
         text: Type.Optional(text('Plain text; this or `html` is needed.')),
         html: Type.Optional(text('HTML.')),
+        // Not `Type.Record`: its pattern would be lost on the way to the OpenAPI document.
         headers: Type.Optional(
-          Type.Record(Type.String({ pattern: '^[A-Za-z0-9-]{1,76}$' }), line(998), { maxProperties: 50, ...strict }),
+          map(line(998), { maxProperties: 50, propertyNames: { type: 'string', pattern: '^[A-Za-z0-9-]{1,76}$' } }),
         ),
         attachments: Type.Optional(Type.Array(attachment, { maxItems: 50 })),
       },

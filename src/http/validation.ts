@@ -77,9 +77,10 @@ export function invalid(pointer: string, detail: string): Refusal {
 /** Ajv's error as a pointer to what is wrong, and a sentence without values. */
 function errorOf(error: ErrorObject | undefined): [string, string] {
   if (error === undefined) return ['', 'is not valid']
-  const { instancePath, keyword, params } = error as ErrorObject<string, Record<string, unknown>>
+  const { keyword, params, propertyName } = error as ErrorObject<string, Record<string, unknown>>
   const member = (name: unknown): string =>
-    `${instancePath}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+    `${error.instancePath}/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+  const instancePath = propertyName === undefined ? error.instancePath : member(propertyName)
   switch (keyword) {
     case 'required':
       return [member(params['missingProperty']), 'is missing']

@@ -2,7 +2,8 @@
  * Which provider an attempt goes to: the one that the caller pinned, else the next of the channel's route.
  *
  * G1. Another provider is chosen only for an attempt that follows a `not_sent`; what is open is repeated at its own.
- * G2. A provider that is stopped, or whose limits the message breaks, is passed over while the route has another.
+ * G2. What a person or a proven absence had sent again goes to the same provider: were they wrong, its key may yet tell.
+ * G3. A provider that is stopped, or whose limits the message breaks, is passed over while the route has another.
  */
 import type { Scope } from '../core/idempotency.ts'
 import type { MessageRequest } from '../core/message-content.ts'
@@ -34,12 +35,14 @@ const usable = (deps: Chooser, request: MessageRequest, route: readonly Provider
 export function nextProvider(deps: Chooser, message: Message): Provider | undefined {
   const { provider, environment, request, state } = message
   const chosen = deps.providers.find(provider, environment)
-  if (chosen !== undefined && attemptOf(state) === null && !deps.slots.isStopped(provider)) return chosen
+  const last = attemptOf(state)
+  if (chosen !== undefined && last === null && !deps.slots.isStopped(provider)) return chosen
+  if (chosen !== undefined && last !== null && message.resolution?.attemptId === last.id) return chosen
   const route = candidates(deps, request, environment)
-  const last = route.findIndex(({ name }) => name === provider)
+  const place = route.findIndex(({ name }) => name === provider)
   // After the one that did not take it, round the route; what left the route stays where it was.
-  if (last === -1 && chosen !== undefined) return chosen
-  return usable(deps, request, [...route.slice(last + 1), ...route.slice(0, last + 1)]) ?? chosen
+  if (place === -1 && chosen !== undefined) return chosen
+  return usable(deps, request, [...route.slice(place + 1), ...route.slice(0, place + 1)]) ?? chosen
 }
 
 /** May an attempt that was not sent be followed at once, at a provider that was not asked in this round? */

@@ -6,7 +6,7 @@
  * B3. What the provider told is not given up: it is written again and again until it is stored, or the process ends.
  */
 import type { Mark } from '../clock.ts'
-import { idFromUuid } from '../core/ids.ts'
+import { idFromUuid, timeOfUuid } from '../core/ids.ts'
 import { attemptOf, type Attempt, type Message } from '../core/message.ts'
 import type { On } from '../core/events.ts'
 import type { Outcome } from '../core/outcome.ts'
@@ -61,7 +61,8 @@ export function renderedFor(message: Message, provider: Provider, attempt: Attem
 const contextOf = (message: Message, attempt: Attempt): AttemptContext => ({
   messageId: idFromUuid('message', message.id),
   account: message.account,
-  createdAt: message.createdAt,
+  // Known before the claim, and the same for every attempt: the time in the row is the data base's to set.
+  createdAt: timeOfUuid(message.id),
   attemptNumber: attempt.number,
   startedAt: attempt.startedAt,
   traceparent: message.traceparent,

@@ -125,7 +125,7 @@ function countAbsence(
 }
 
 /** Old entries of messages that were settled elsewhere go first. */
-const maxLooks = 10_000
+const maxLooks = 200_000
 
 function remember(looks: Looks, attemptId: string, now: number): void {
   looks.set(attemptId, now)

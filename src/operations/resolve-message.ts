@@ -64,6 +64,12 @@ async function decidedBefore(deps: Deps, message: Message, attemptId: string, ve
     throw new Refusal('not-found', 'The message has no such attempt that could be unknown.')
   // Its own late answer, a repeat or a look-up may have settled it meanwhile, as the person says or otherwise.
   const { state, resolution } = message
+  if (state.status === 'unknown')
+    throw new Refusal(
+      'not-unknown',
+      'That attempt is not open; the message is unknown by `openAttempts`.',
+      about(message),
+    )
   if (resolution === null || state.status === 'sending')
     throw new Refusal('not-unknown', `The message is ${state.status}.`, about(message))
   if (resolution.outcome === verdict.outcome && !verdict.resend) return message

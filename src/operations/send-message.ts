@@ -68,7 +68,7 @@ async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promis
     if (found === undefined) throw plan
     return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
   }
-  return deps.inFlight.track(deps.newUuid(), claim(deps, asked, names, canonical, plan)) // so that a drain waits for it
+  return deps.inFlight.track('claim', claim(deps, asked, names, canonical, plan)) // so that a drain waits for it
 }
 
 function asRefusal(error: unknown): unknown {
@@ -127,7 +127,7 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   const leaseMs = release === null ? null : leaseMsFor(deps, provider)
   const version = fingerprintOf(canonical)
   const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
-  const toClaim = { message, fingerprintVersion: version.version, secondKey: names[1] ?? null, leaseMs }
+  const toClaim = { message, fingerprint: version, secondKey: names[1] ?? null, leaseMs }
   let begun = false
   let isInDoubt = false
   try {
@@ -139,9 +139,9 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
       if (ours !== undefined) {
         deps.metrics.claims.inc({ result: 'claimed' })
         const attempt = attemptOf(ours.state)
-        // What is read back may have gone on without us: another attempt of our message is another's to make, and to end.
-        const isOwn = attempt?.id === attemptOf(message.state)?.id
-        if (release !== null && leaseMs !== null && attempt !== null && isOwn) {
+        // While the claim was in doubt others may have gone on: the attempt that stands there then is not ours to make.
+        const isMine = attempt !== null && attempt.id === attemptOf(message.state)?.id
+        if (release !== null && leaseMs !== null && isMine) {
           // Also if its lease has lapsed while it was in doubt: the write gate is shut then, and the owner says so.
           begun = true
           start(deps, ours, provider, { attempt, since, ms: leaseMs, synchronous: true }, release)

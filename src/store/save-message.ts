@@ -5,8 +5,8 @@
  * S1. No row comes back: someone else changed the message first, and nothing at all of this change was written.
  * S2. A lease is set by the data base's clock, and only by a change that begins an attempt.
  */
-import { v7 as uuidv7 } from 'uuid'
 import type { Message } from '../core/message.ts'
+import { newUuid } from '../new-uuid.ts'
 import type { Effect, TimelineEntry } from '../core/events.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
@@ -62,6 +62,7 @@ const extras = {
 const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${name} ${type}`)
 const lease = "now() + c.lease_ms * interval '1 millisecond'"
 
+// What was saved is handed on whole: joined to the changes again, a group would cost the square of its size.
 const save: Statement = {
   name: 'save',
   text: `
@@ -71,23 +72,24 @@ const save: Statement = {
         .map((name) => `${name} = c.${name}`)
         .join(', ')},
         intent_guard = CASE WHEN c.guards_intent THEN m.intent_guard END, lease_until = COALESCE(${lease}, m.lease_until)
-      FROM changes c WHERE m.id = c.id AND m.version = c.before RETURNING m.id),
+      FROM changes c WHERE m.id = c.id AND m.version = c.before
+      RETURNING m.id, c.due, c.dispatch_at, c.lease_ms, c.events, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body),
     set_due AS (
       INSERT INTO due_work (message_id, task, due_at)
-      SELECT c.id, c.due, COALESCE(c.dispatch_at, ${lease}) FROM changes c JOIN saved USING (id) WHERE c.due <> 'clear'
+      SELECT c.id, c.due, COALESCE(c.dispatch_at, ${lease}) FROM saved c WHERE c.due <> 'clear'
       ON CONFLICT (message_id) DO UPDATE SET task = excluded.task, due_at = excluded.due_at),
     cleared AS (
-      DELETE FROM due_work d USING changes c JOIN saved USING (id) WHERE d.message_id = c.id AND c.due = 'clear'),
+      DELETE FROM due_work d USING saved c WHERE d.message_id = c.id AND c.due = 'clear'),
     answered AS (
       INSERT INTO answers (message_id, status, content_type, location, body)
       SELECT c.id, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body
-      FROM changes c JOIN saved USING (id) WHERE c.answer_status IS NOT NULL
+      FROM saved c WHERE c.answer_status IS NOT NULL
       ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
         location = excluded.location, body = excluded.body),
     noted AS (
       INSERT INTO events (id, message_id, type, at, attempt_id, data)
       SELECT e.id, c.id, e.type, e.at, e.attempt_id, e.data
-      FROM changes c JOIN saved USING (id)
+      FROM saved c
         CROSS JOIN LATERAL json_to_recordset(c.events) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)
       WHERE c.events IS NOT NULL)
     SELECT id FROM saved`,
@@ -141,7 +143,13 @@ function dueOf(next: Message, leaseMs: number | null, dispatchAt: Date | null, m
 }
 
 function eventRow(entry: TimelineEntry) {
-  return { id: uuidv7(), type: entry.type, at: entry.at, attempt_id: entry.attemptId, data: JSON.stringify(entry.data) }
+  return {
+    id: newUuid(),
+    type: entry.type,
+    at: entry.at,
+    attempt_id: entry.attemptId,
+    data: JSON.stringify(entry.data),
+  }
 }
 
 /** About what a change adds to a statement; the rest of a row is small. */

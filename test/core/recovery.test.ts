@@ -120,6 +120,13 @@ describe('the first plan', () => {
     expect(plan(unsettled(), keyed, { pauseMs: 24 * hourMs })).toBeNull()
   })
 
+  test('R4 that would come after its end comes once more just before it, if there is time for that', () => {
+    const message = unsettled(undefined, { notAfter: after(62_000) })
+    const at = (nowMs: number, pauseMs = 0) => plan(message, keyed, { now: after(nowMs), steps: 10, pauseMs })?.at
+    expect([at(2_000), at(52_000), at(52_001)]).toEqual([after(57_000), after(57_000), undefined])
+    expect([at(2_000, 55_000), at(2_000, 55_001), at(2_000, 60_000)]).toEqual([after(57_000), undefined, undefined])
+  })
+
   test('R1 is no replay that would tell nothing new', () => {
     expect(plan(unsettled(), keyed, { isReplayPointless: true })).toBeNull()
     expect(plan(unsettled(), both, { isReplayPointless: true })).toMatchObject({ step: 'look' })

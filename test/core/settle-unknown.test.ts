@@ -72,6 +72,15 @@ describe('a repeat by key', () => {
     expect(decide(message, begin(2, means, of))).toMatchObject({ kind: 'ignored', effects: [] })
   })
 
+  test.each<[string, Message, number]>([
+    ['of one that is unknown', play(replaying, given(2, told.unknown)), 3],
+    ['of one that waits', messageIn(states.queued), 2],
+  ])('M3 that was planned on an old reading does not begin: %s', (_, message, number) => {
+    const decided = (n: number) => decide(message, begin(n, keyed))
+    for (const n of [number - 1, number + 1]) expect(decided(n)).toMatchObject({ kind: 'ignored', effects: [] })
+    expect(whatFollows(decided(number))).toBe('sending')
+  })
+
   test('M3 begins in the last millisecond of the window, which the first attempt opened', () => {
     const at = new Date(windowEnds.getTime() - 1)
     const refused = play(replaying, given(2, told.not_sent))
@@ -109,7 +118,7 @@ describe('a repeat by key', () => {
     expect(openIds(message)).toEqual(open)
     expect(message.rendered).toBe('as it was sent')
     expect(alarms(decision)).toEqual(alarmed)
-    expect(decision).toMatchObject({ effects: alarmed.map((name) => ({ type: 'alarm', name })) })
+    expect(entries(decision).map(({ type }) => type)).toEqual(next === null ? ['gave_up'] : [])
   })
 
   test('R4 that is refused a connection is tried again ever more seldom, within the window of the first', () => {
@@ -123,6 +132,21 @@ describe('a repeat by key', () => {
     expect(play(message, lapse).state).toMatchObject({
       plan: { step: 'replay', steps: 8, at: after(14_000 + 192_000) },
     })
+  })
+
+  test('E8 O2 that was not sent is no reason to go to another provider; a first attempt that was not sent is one', () => {
+    const notSent = { ...given(2, told.not_sent), canFailOver: true }
+    expect(play(replaying, notSent).state).toMatchObject({ status: 'unknown', plan: { step: 'replay' } })
+    const first = { ...given(1, told.not_sent), canFailOver: true }
+    expect(play(sending, first).state).toMatchObject({ status: 'queued', dueAt: first.at })
+    expect(play(sending, given(1, told.not_sent)).state).toMatchObject({ dueAt: after(1_700) })
+  })
+
+  test('R2 F6 whose lease lapsed ends unseen, and stays so when another follows', () => {
+    const lapse = { type: 'lease_lapsed', attemptId: uuid(2), means: keyed, at: after(6_000), random: 0.5 } as const
+    const lapsed = play(replaying, lapse)
+    expect(lapsed.state).toMatchObject({ attempt: { outcome: 'unknown', evidence: { endUnseen: true } } })
+    expect(play(lapsed, begin(3, keyed)).open).toMatchObject([{ endSeen: true }, { id: uuid(2), endSeen: false }])
   })
 
   test('E11 ends in no plan where the provider became another one meanwhile', () => {
@@ -260,7 +284,8 @@ describe('a late outcome of an attempt that is open', () => {
       const { message, decision } = applied(play(replaying, lapsed), late(2, outcome))
       expect(message).toMatchObject({ state: { status: 'unknown', attempt: { number: 2 } }, resolution: null })
       expect(openIds(message)).toEqual([1])
-      expect(entries(decision).map(({ type }) => type)).toEqual(['attempt_ended', 'late_outcome'])
+      const types = entries(decision).map(({ type }) => type)
+      expect(types.filter((type) => type !== 'gave_up')).toEqual(['attempt_ended', 'late_outcome'])
     }
   })
 

@@ -206,7 +206,7 @@ describe('while an earlier attempt is unknown', () => {
     ['unknown', 'unknown'],
   ] as const)('O2 a later %s leaves it %s', (kind, status) => {
     const decision = decide(message, outcomeOf(attempt(2), kind))
-    expect(decision).toMatchObject({ kind: 'transition', next: { status }, effects: [] })
+    expect(decision).toMatchObject({ kind: 'transition', next: { status } })
   })
 })
 

@@ -118,3 +118,14 @@ test('a message that pinned its provider waits for it, whatever the route has', 
   await dispatch(gateway)
   expect(calls()).toEqual([0, 0, 2])
 })
+
+test('what a person had sent again goes to the same provider: were they wrong, its key may yet tell', async () => {
+  first.answer = () => lost()
+  const { id } = (await gateway.send(sms(), { key: 'again' })).json<{ message: { id: string } }>().message
+  first.answer = () => accepted()
+  const { openAttempts } = (await gateway.get(`/v1/messages/${id}`)).json<{ openAttempts: string[] }>()
+  const verdict = { attempt: openAttempts[0], outcome: 'not_sent', evidence: 'not there', resend: true }
+  expect((await gateway.post(`/v1/messages/${id}/resolve`, verdict)).statusCode).toBe(200)
+  await dispatch(gateway)
+  expect(calls()).toEqual([2, 0, 0])
+})

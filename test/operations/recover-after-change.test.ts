@@ -133,3 +133,27 @@ test('F9 a replica that took a step and slept: another took it meanwhile, and no
   expect(gateway.provider.calls.map(({ attemptNumber }) => attemptNumber)).toEqual([1, 2])
   expect(await shown(gateway, id)).toMatchObject({ status: 'unknown', attempts: 2, plan })
 })
+
+test('W1 (webhook.ts) a request that is rendered again, after a change of identity, shows the same `createdAt`', async () => {
+  const rendered: string[] = []
+  const render = gateway.provider.render.bind(gateway.provider)
+  reconfigure(gateway.provider, {
+    render: (message, attempt) => {
+      rendered.push(attempt.createdAt.toISOString())
+      return render(message, attempt)
+    },
+  })
+  const id = await lostMessage(gateway, 'w1')
+  reconfigure(gateway.provider, { identity: 'another' })
+  gateway.provider.answer = () => accepted()
+  const [attempt] = (await gateway.get(`/v1/messages/${id}`)).json<{ openAttempts: string[] }>().openAttempts
+  await gateway.post(`/v1/messages/${id}/resolve`, {
+    attempt,
+    outcome: 'not_sent',
+    evidence: 'not there',
+    resend: true,
+  })
+  await dispatch(gateway)
+  expect(rendered).toHaveLength(2)
+  expect(rendered[1]).toBe(rendered[0])
+})

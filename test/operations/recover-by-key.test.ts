@@ -112,7 +112,7 @@ test('E4, B2 the write gate of a replay shuts with the window', async () => {
   const gates: boolean[] = []
   gateway.provider.answer = (_, gate) => {
     gates.push(gate())
-    time.pass(60_000)
+    time.jump(60_000)
     gates.push(gate())
     return notSent()
   }
@@ -217,7 +217,7 @@ test('E10 notAfter passes between the commit of a replay and its first byte: non
   const gates: boolean[] = []
   gateway.provider.answer = (_, gate) => {
     gates.push(gate())
-    time.pass(60_000)
+    time.jump(60_000)
     gates.push(gate())
     return notSent()
   }

@@ -29,7 +29,7 @@ import {
   takeStep,
 } from './recovery-steps.ts'
 import { dispatch, dispatchNothing, makeDue, untilStatus } from './steps.ts'
-import { heldOutcome, problemIn, timelineOf, told } from './told.ts'
+import { attemptIn, heldOutcome, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
 const time = passingTime()
@@ -237,7 +237,17 @@ test('`sendonce unknown resolve --resend` again, after a replay that was not acc
   const id = await lostMessage(gateway, 'terminal-again')
   answers(gateway.provider, notSent())
   await step(id)
+  const [attempt] = await openIn(id)
+  const replay = await attemptIn(gateway, id)
+  const refused = await decide(id, replay, { outcome: 'not_sent' })
+  expect([told(refused), problemIn(refused).detail]).toEqual([
+    '409 not-unknown',
+    expect.stringContaining('openAttempts'),
+  ])
   let printed = ''
+  await unknownCommand(gateway.deps, ['list'], (text) => (printed += text))
+  expect([printed.includes(String(attempt)), printed.includes(replay)]).toEqual([true, false])
+  printed = ''
   const verdict = ['resolve', id, '--outcome', 'not_sent', '--evidence', 'none there', '--resend']
   for (let times = 0; times < 2; times++) await unknownCommand(gateway.deps, verdict, (text) => (printed += text))
   expect(printed).toBe(`${id} is queued\n${id} is queued\n`)

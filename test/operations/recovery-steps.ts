@@ -75,17 +75,24 @@ export const keyReused = (): Outcome => ({
 export function passingTime(): {
   /** For everybody: the data base's time and this process's own. */
   pass: (ms: number) => void
+  /** The same, in no time: no lease gets older by it. */
+  jump: (ms: number) => void
   reset: () => void
   clock: (real: Clock) => Clock
 } {
   let passedMs = 0
+  let jumpedMs = 0
   const mark: Clock['mark'] = () => ({ monotonicMs: performance.now() + passedMs, wallMs: Date.now() + passedMs })
   return {
     pass: (ms) => void (passedMs += ms),
-    reset: () => void (passedMs = 0),
+    jump: (ms) => void (jumpedMs += ms),
+    reset: () => {
+      passedMs = 0
+      jumpedMs = 0
+    },
     clock: (real) => ({
       ...real,
-      now: () => new Date(real.now().getTime() + passedMs),
+      now: () => new Date(real.now().getTime() + passedMs + jumpedMs),
       mark,
       elapsedMs: ({ monotonicMs }) => mark().monotonicMs - monotonicMs,
     }),

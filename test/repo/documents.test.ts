@@ -1,17 +1,12 @@
 /** What documents say of the code is printed by the code: `npm run docs` writes it, this compares it. */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { settings, type Setting } from '../../src/config.ts'
 import { problems, problemTypes } from '../../src/core/problems.ts'
 import { openApiText } from '../../src/openapi-text.ts'
 import { magics } from '../../src/sandbox/magic.ts'
-import { root } from '../support/process.ts'
+import { compareFile, compareSection, table, type Section } from '../support/documents.ts'
 import { providerRows } from '../support/provider-table.ts'
 import { transitionTable } from '../support/transitions.ts'
-
-const table = (head: string[], rows: string[][]): string =>
-  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 
 const settingsTable = table(
   ['variable', 'default', 'meaning'],
@@ -40,7 +35,7 @@ const providersTable = table(
   providerRows,
 )
 
-const sections = [
+const sections: readonly Section[] = [
   { file: 'README.md', name: 'providers', text: providersTable },
   { file: 'README.md', name: 'settings', text: settingsTable },
   { file: 'README.md', name: 'sandbox', text: sandboxTable },
@@ -48,20 +43,12 @@ const sections = [
   { file: 'ARCHITECTURE.md', name: 'transitions', text: transitionTable() },
 ]
 
-test.each(sections)('$file tells the $name as the code has them (else: npm run docs)', ({ file, name, text }) => {
-  const path = join(root, file)
-  const written = readFileSync(path, 'utf8')
-  const [open, close] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`]
-  const start = written.indexOf(open) + open.length
-  const end = written.indexOf(close)
-  const right = `${written.slice(0, start)}${text}\n${written.slice(end)}`
-  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, right)
-  expect(readFileSync(path, 'utf8')).toBe(right)
+test.each(sections)('$file tells the $name as the code has them (else: npm run docs)', (section) => {
+  const { written, right } = compareSection(section)
+  expect(written).toBe(right)
 })
 
 test('openapi/openapi.json is what the code makes (else: npm run docs)', async () => {
-  const path = join(root, 'openapi/openapi.json')
-  const made = await openApiText()
-  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, made)
-  expect(readFileSync(path, 'utf8')).toBe(made)
+  const { written, right } = compareFile('openapi/openapi.json', await openApiText())
+  expect(written).toBe(right)
 })

@@ -186,7 +186,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ),
   bug(
     'attempt of another taken for ours after a claim in doubt',
-    change(send, 'attempt !== null && isOwn', 'attempt !== null && isOwn !== null'),
+    change(send, 'attempt !== null && attempt.id === attemptOf(message.state)?.id', 'attempt !== null'),
   ),
   bug(
     'a person cancels what is unknown',

@@ -1,5 +1,5 @@
 /** Claims and changes as operations make them, without operations. */
-import { v7 as uuidv7 } from 'uuid'
+import { newUuid as uuidv7 } from '../../src/new-uuid.ts'
 import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fingerprint.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Attempt, EndedAttempt, Message, State } from '../../src/core/message.ts'
@@ -74,7 +74,7 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
   }
   return {
     message,
-    fingerprintVersion: fingerprint.version,
+    fingerprint,
     secondKey: secondKey ?? null,
     leaseMs: as === 'sending' ? leaseMs : null,
   }

@@ -4,7 +4,6 @@
  */
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
-import { v7 as uuidv7 } from 'uuid'
 import { buildApp } from '../../src/app.ts'
 import { databaseClock, type Clock } from '../../src/clock.ts'
 import type { Channel } from '../../src/core/message-content.ts'
@@ -12,6 +11,7 @@ import type { LookResult, Outcome } from '../../src/core/outcome.ts'
 import type { Deps } from '../../src/deps.ts'
 import { authenticator } from '../../src/http/auth.ts'
 import { createMetrics } from '../../src/metrics.ts'
+import { uuidMaker } from '../../src/new-uuid.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
 import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
@@ -154,7 +154,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
       all: () => all,
     },
     clock,
-    newUuid: uuidv7,
+    newUuid: uuidMaker(() => clock.now().getTime()),
     random: () => 0,
     log: logger,
     metrics: createMetrics(),

@@ -11,7 +11,7 @@ import { voidKey } from '../../operations/void-key.ts'
 import type { FoundKey } from '../../store/read-messages.ts'
 import { callerOf } from '../auth.ts'
 import { keyExample } from '../examples.ts'
-import { answers, everywhere, problemAnswers, secured } from '../openapi.ts'
+import { answers, everywhere, ofBodies, problemAnswers, secured } from '../openapi.ts'
 
 const keyParams = Type.Object(
   { key: Type.String({ description: 'The key, without quotes, percent-encoded.' }) },
@@ -60,7 +60,7 @@ export function keyRoutes(app: FastifyInstance, deps: Deps): void {
           key: 'order-42-shipped',
           sent: 'no',
         }),
-        ...problemAnswers(['idempotency-key-invalid', 'key-taken', 'in-progress', ...everywhere]),
+        ...problemAnswers([...ofBodies, 'idempotency-key-invalid', 'key-taken', 'in-progress', ...everywhere]),
       },
     },
     handler: async (request) => {

@@ -15,7 +15,7 @@ import { resolveMessage } from '../../operations/resolve-message.ts'
 import { sendMessage } from '../../operations/send-message.ts'
 import { callerOf } from '../auth.ts'
 import { messageExample, requestExamples, timelineExample } from '../examples.ts'
-import { answers, everywhere, messageAnswer, problemAnswers, ref, secured } from '../openapi.ts'
+import { answers, everywhere, messageAnswer, ofBodies, problemAnswers, ref, secured } from '../openapi.ts'
 import { headerLines } from '../header-lines.ts'
 import { preferencesOf } from '../prefer.ts'
 import { listQuery, messageId, type ListQuery, type ResolveBody } from '../schemas.ts'
@@ -211,7 +211,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       params: idParams,
       response: {
         200: answers('It is canceled.', 'Message', messageExample('canceled')),
-        ...problemAnswers(['invalid-request', 'too-late', 'in-progress', ...everywhere]),
+        ...problemAnswers([...ofBodies, 'too-late', 'in-progress', ...everywhere]),
       },
     },
     handler: async (request) => {
@@ -233,16 +233,7 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
       body: ref('Resolution'),
       response: {
         200: messageAnswer('It is settled.', 'sent'),
-        ...problemAnswers([
-          'invalid-request',
-          'already-decided',
-          'too-late',
-          'in-progress',
-          'not-unknown',
-          'payload-too-large',
-          'unsupported-media-type',
-          ...everywhere,
-        ]),
+        ...problemAnswers([...ofBodies, 'already-decided', 'too-late', 'in-progress', 'not-unknown', ...everywhere]),
       },
     },
     handler: async (request) => {

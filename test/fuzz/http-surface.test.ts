@@ -1,0 +1,111 @@
+/**
+ * The HTTP surface, from its OpenAPI document: requests that fit it, requests with one thing wrong, and what it does not
+ * know. Whatever is asked: no 5xx but `outcome-unknown`, and every answer as documented.
+ *
+ * FUZZ_SEED=… repeats a run (the seed of each is printed), FUZZ_RUNS=… makes it longer.
+ */
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { useDatabase } from '../support/database.ts'
+import { accepted, apiKey, lost, rejected, testGateway, type TestGateway } from '../support/gateway.ts'
+import { newApiKey } from '../operations/told.ts'
+import { readDocument } from './document.ts'
+import { mutated } from './mutations.ts'
+import { requestsFor, strayRequests } from './requests.ts'
+import { startSession } from './session.ts'
+
+const seed = Number(process.env['FUZZ_SEED'] ?? Date.now() % 0x7fffffff)
+const numRuns = Number(process.env['FUZZ_RUNS'] ?? 1_500)
+/** A run must be as long as this to be asked what it saw. */
+const richRuns = 1_500
+/** For what hangs: the shrinking of it ends, and tells. */
+const timeLimitMs = 60_000 + numRuns * 100
+
+const database = useDatabase()
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await testGateway(database.url)
+  await gateway.app.listen({ host: '127.0.0.1', port: 0 })
+})
+afterAll(async () => gateway.close())
+
+/** What every run sees, or it was no run: who was asked, and the answer. */
+const sometimes = [
+  '201',
+  '202',
+  '400 invalid-request',
+  '400 idempotency-key-required',
+  '409',
+  '422 idempotency-key-reused',
+  '422 message-rejected',
+  '422 no-provider',
+  '504 outcome-unknown',
+].map((answer) => `sendMessage ${answer}`)
+const elsewhere = [
+  '\\w+ 400 idempotency-key-invalid',
+  '\\w+ 401',
+  '\\w+ 403',
+  '\\w+ 415',
+  'none 404 not-found',
+  'listMessages 200',
+  'getMessage 200',
+  'getMessage 404',
+  'getTimeline 200',
+  'cancelMessage 200',
+  'cancelMessage 409',
+  'resolveMessage 200',
+  'resolveMessage 400',
+  'getIdempotencyKey 200',
+  'getIdempotencyKey 404',
+  'voidKey 200',
+  'voidKey 409',
+  'listProviders 200',
+  'getLiveness 200',
+  'getReadiness 200',
+  'getMetrics 200',
+  'getOpenApi 200',
+]
+
+test(
+  `whatever is asked, every answer is as documented (FUZZ_SEED=${seed} FUZZ_RUNS=${numRuns})`,
+  async () => {
+    const document = readDocument((await gateway.get('/openapi.json')).body)
+    const mayOnlyApprove = await newApiKey(gateway, 'default', { scopes: ['approve'] })
+    const session = startSession(gateway, document, [
+      apiKey,
+      mayOnlyApprove.headers.authorization.slice('Bearer '.length),
+    ])
+    gateway.provider.answer = ({ to }) => {
+      const luck = (Buffer.from(to).at(-1) ?? 0) % 8 // by the last digit of a number
+      return luck < 2 ? lost() : luck < 4 ? rejected() : accepted()
+    }
+
+    const requests = fc.oneof(
+      ...document.operations.map((operation) => ({
+        weight: operation.operationId === 'sendMessage' ? 20 : operation.security === undefined ? 1 : 3,
+        arbitrary: requestsFor(document, operation),
+      })),
+    )
+    const asked = fc.oneof(
+      { weight: 5, arbitrary: requests },
+      { weight: 6, arbitrary: mutated(requests) },
+      { weight: 1, arbitrary: strayRequests(document) },
+    )
+    await fc.assert(
+      fc.asyncProperty(asked, fc.integer({ min: 1, max: 2 }), async (one, twins) => {
+        expect(await session.ask(one, twins)).toEqual([])
+      }),
+      { seed, numRuns, interruptAfterTimeLimit: timeLimitMs },
+    )
+
+    const bugs = gateway.logged.filter((line) => /"level":(50|60)/.test(line))
+    expect(bugs).toEqual([])
+    const calls = Map.groupBy(gateway.provider.calls, ({ messageId }) => messageId)
+    const twice = [...calls].filter(([id, of]) => of.length > 1 && !session.resent.has(id))
+    expect(twice).toEqual([]) // the provider is blind: without a person, nothing goes out twice
+    const seen = [...session.seen.keys()]
+    const missed = [...sometimes, ...elsewhere].filter((name) => !seen.some((one) => new RegExp(`^${name}`).test(one)))
+    expect(numRuns < richRuns ? [] : missed).toEqual([])
+  },
+  timeLimitMs + 60_000,
+)
