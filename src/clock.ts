@@ -12,6 +12,11 @@ export interface Mark {
 
 export interface Clock {
   now(): Date
+  /**
+   * The latest that it can be by now: as `now()`, unless the wall clock says that more has passed since the data base's was
+   * read. What must not be done after an instant is held against this: a machine that slept does not know that it did.
+   */
+  latest(): Date
   mark(): Mark
   /** The larger of what the monotonic and the wall clock say: a process that was stopped must not believe it was not. */
   elapsedMs(since: Mark): number
@@ -43,6 +48,7 @@ const thisMachine: Machine = {
 interface Reading {
   readonly databaseMs: number
   readonly atMs: number
+  readonly atWallMs: number
   /** By so much it may be wrong: half of what it took. */
   readonly errorMs: number
 }
@@ -54,17 +60,27 @@ const maxReadings = 3
 /** @param machine of a simulated process: its own */
 export function databaseClock(readTime: () => Promise<Date>, machine: Machine = thisMachine): DatabaseClock {
   const { monotonicMs, wallMs, after } = machine
-  let known: Reading = { databaseMs: wallMs(), atMs: monotonicMs(), errorMs: Infinity }
+  let known: Reading = { databaseMs: wallMs(), atMs: monotonicMs(), atWallMs: wallMs(), errorMs: 0 }
+  const elapsedMs = (since: Mark): number => Math.max(monotonicMs() - since.monotonicMs, wallMs() - since.wallMs)
   const read = async (): Promise<Reading> => {
-    const askedMs = monotonicMs()
+    const asked: Mark = { monotonicMs: monotonicMs(), wallMs: wallMs() }
     const time = await readTime()
-    const errorMs = (monotonicMs() - askedMs) / 2
-    return { databaseMs: time.getTime(), atMs: askedMs + errorMs, errorMs }
+    const tripMs = monotonicMs() - asked.monotonicMs
+    return {
+      databaseMs: time.getTime(),
+      atMs: asked.monotonicMs + tripMs / 2,
+      atWallMs: asked.wallMs + tripMs / 2,
+      errorMs: elapsedMs(asked) / 2,
+    }
   }
   return {
     now: () => new Date(known.databaseMs + monotonicMs() - known.atMs),
+    latest: () => {
+      const { databaseMs, atMs: monotonicAtMs, atWallMs, errorMs } = known
+      return new Date(databaseMs + errorMs + elapsedMs({ monotonicMs: monotonicAtMs, wallMs: atWallMs }))
+    },
     mark: () => ({ monotonicMs: monotonicMs(), wallMs: wallMs() }),
-    elapsedMs: (since) => Math.max(monotonicMs() - since.monotonicMs, wallMs() - since.wallMs),
+    elapsedMs,
     after,
     synchronise: async () => {
       let best = await read()

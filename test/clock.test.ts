@@ -40,3 +40,15 @@ test('a data base that is always slow is read three times, and the best reading 
   expect(readings()).toBe(3)
   expect(errorMs()).toBeLessThanOrEqual(500)
 })
+
+test('a machine that slept does not know the time by its monotonic clock, and says so: the latest that it can be by now', async () => {
+  let [awakeMs, wallMs] = [0, 1_000_000]
+  const machine = { monotonicMs: () => awakeMs, wallMs: () => wallMs, after: () => () => {} }
+  const clock = databaseClock(async () => new Date(wallMs), machine)
+  await clock.synchronise()
+  wallMs += 3_600_000
+  awakeMs += 5
+  expect([clock.now().getTime(), clock.latest().getTime()]).toEqual([1_000_005, 4_600_000])
+  wallMs -= 7_200_000
+  expect(clock.latest(), 'a wall clock that steps back takes nothing away').toEqual(clock.now())
+})

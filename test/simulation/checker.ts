@@ -43,6 +43,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     acceptances: new Map(),
     mistaken: new Map(),
     leases: new Map(),
+    settledMs: new Map(),
     claimers: new Set(),
     claims: 0,
     stored: new Set(),

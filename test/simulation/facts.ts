@@ -15,6 +15,8 @@ export interface Facts {
   readonly mistaken: Map<string, { notSent: number; sent: number }>
   /** Until when each attempt's lease runs, by message and attempt number. */
   readonly leases: Map<string, number>
+  /** When something was settled of a message last, truly: what is written of it is by a gateway's clock. */
+  readonly settledMs: Map<string, number>
   /** Ids of requests that claimed. */
   readonly claimers: Set<string>
   claims: number

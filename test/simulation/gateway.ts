@@ -51,7 +51,8 @@ export interface SimGateway {
   crash(): void
   /** As SIGTERM does: what runs is finished, nothing new is begun, then it ends. */
   drain(graceMs: number): void
-  pause(ms: number): void
+  /** @param isAsleep its machine is suspended: it does not see the time pass on its monotonic clock */
+  pause(ms: number, isAsleep?: boolean): void
   /** Its own clock steps; what it measures monotonically does not. */
   stepWallClock(ms: number): void
   changeAccount(): void
@@ -65,6 +66,8 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
   let starts = 0
   let account = 1
   let wallErrorMs = 0
+  /** The machine's monotonic clock stands still while it sleeps. */
+  let sleptMs = 0
   let running: Incarnation | null = null
   let isUp = false
 
@@ -76,14 +79,18 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
     isUp = false
   }
 
-  const pause = (ms: number): void => {
+  const pause = (ms: number, isAsleep = false): void => {
     const incarnation = running
     if (incarnation === null || incarnation.process.isPaused()) return
-    world.note(incarnation.process.name, () => `is stopped for ${ms} ms`)
+    world.note(incarnation.process.name, () => `${isAsleep ? 'sleeps with its machine' : 'is stopped'} for ${ms} ms`)
     incarnation.wasPaused = true
     incarnation.process.pause()
     world.after(ms, () => {
       if (!incarnation.process.isAlive()) return
+      if (isAsleep) {
+        sleptMs += ms
+        world.sometimes('a machine slept')
+      }
       world.note(incarnation.process.name, () => 'goes on')
       incarnation.process.resume()
     })
@@ -111,7 +118,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       doubted: checker.doubted,
     })
     const clock = databaseClock(async () => store.readTime(), {
-      monotonicMs: () => world.now(),
+      monotonicMs: () => world.now() - sleptMs,
       wallMs: () => epochMs + world.now() + wallErrorMs,
       after: process.after,
     })

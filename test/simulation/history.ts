@@ -125,7 +125,9 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
         chance.pick([chance.between(50, 1_000), chance.between(2_000, 12_000), chance.between(5_000, 25_000)]),
       ),
     )
-    nowAndThen(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
+    // A machine that sleeps, and whose wall clock is set back before it reads the time again, cannot know that it slept.
+    if (chance.happens(0.3)) nowAndThen(20_000, () => gateway.pause(chance.between(1_000, 30_000), true))
+    else nowAndThen(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
     nowAndThen(60_000, () => gateway.changeAccount())
   }
   // Whoever died in the moment of a call is started again.

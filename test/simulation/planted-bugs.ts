@@ -106,9 +106,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     'write gate off',
     change(
       dispatch,
-      'deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < until',
+      'deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.latest() < until',
       'lease.ms > 0 && until > new Date(0)',
     ),
+  ),
+  bug(
+    'a machine that slept takes its own time for true',
+    change(dispatch, 'deps.clock.latest() < until', 'deps.clock.now() < until'),
   ),
   bug(
     'fingerprint constant',

@@ -24,6 +24,7 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
   world.note('data base', () => `${about}: ${before?.status ?? 'new'} -> ${after.status}, version ${after.version}`)
   if (after.status === 'sending' && after.attemptNumber !== null && after.leaseUntil !== null)
     facts.leases.set(leaseId(after.id, after.attemptNumber), after.leaseUntil.getTime())
+  if (before !== null && after.resolution !== before.resolution) facts.settledMs.set(after.id, world.now())
   const answer = facts.tables.answers.get(after.id)
   if (after.answerStatus !== null && answer !== undefined)
     facts.stored.add(answerId(after.id, after.answerStatus, answer.answerBody))

@@ -19,6 +19,7 @@ export const sometimesNames = [
   'a gateway died in the moment of a call',
   'a gateway died between the claim and the call',
   'a gateway drained',
+  'a machine slept',
   'a result was erased',
   'the reply of an acceptance was lost',
   'a lease lapsed',

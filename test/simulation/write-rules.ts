@@ -1,7 +1,6 @@
 /** Rules about what leaves a gateway and what providers take (reliability.md, invariants 1, 2, 7 and the write gate). */
 import { dangersOf, isSameByKey, leaseId, liesOf, trueTime, uuidOf, type Facts } from './facts.ts'
 import type { Write } from './vendor.ts'
-import { epochMs } from './world.ts'
 
 /** Our reading of the data base's clock is off by half of what reading it took. */
 const clockErrorMs = 3_000
@@ -24,10 +23,10 @@ export function checkWrite(facts: Facts, write: Write): void {
   if (leaseUntil === undefined || now >= leaseUntil) broken('write gate', `${about} begins after its lease`)
   if (now > row.notAfter.getTime() + clockErrorMs) broken('write gate', `${about} begins after notAfter`)
 
-  const settled = (tables.events.get(row.id) ?? []).filter(({ type }) => type === 'resolved')
+  const settledMs = facts.settledMs.get(row.id) ?? -1
   for (const other of earlier) {
     const isOne = isSameByKey(other, write, world.now())
-    const isSettled = settled.some(({ at }) => at.getTime() + clockErrorMs >= epochMs + other.beganMs)
+    const isSettled = settledMs > other.beganMs
     if (!isOne && !isSettled && !other.refusalRead)
       broken('7 unknown needs a warrant', `${about} begins, and attempt ${other.attempt} may have been accepted`)
   }
