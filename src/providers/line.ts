@@ -134,7 +134,7 @@ const answers: AnswerRules = {
     return Array.isArray(sent) ? textAt(sent[0], 'id') : null
   },
   errorCodeOf(body, status, headers) {
-    if (status === 409 && has(headers, 'x-line-accepted-request-id')) return 'retry_key_accepted'
+    if (has(headers, 'x-line-accepted-request-id')) return 'retry_key_accepted'
     const message = textAt(body, 'message')
     if (message === null || !has(headers, 'x-line-request-id')) return null
     return status === 429 && /^You have reached your monthly limit\.?$/.test(message) ? 'monthly_limit' : String(status)

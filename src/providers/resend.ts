@@ -49,6 +49,9 @@ const codes: Readonly<Record<string, CodeRule>> = {
     statuses: [401, 403],
     wording: 'This API key is restricted to only send emails.',
   },
+  // Of these two only others' transcripts of the page were seen, and not the message: the name stands for it.
+  suspended_api_key: { means: 'credentials', statuses: [403], wording: 'suspended_api_key' },
+  invalid_permission: { means: 'credentials', statuses: [403], wording: 'invalid_permission' },
   not_found: { means: 'credentials', statuses: [404], wording: 'The requested endpoint does not exist.' },
   method_not_allowed: {
     means: 'credentials',

@@ -92,7 +92,10 @@ test.each<readonly [string, Answer]>([
   ['409 that names no accepted request', refusal(409, 'The retry key is already accepted')],
   ['409 with an empty name of one', refusal(409, 'x', { headers: { ...ofLine, 'x-line-accepted-request-id': '' } })],
   ['500', refusal(500)],
-  ['500 that names an accepted request', refusal(500, 'x', { headers: acceptedBefore })],
+  ...[400, 403, 429, 500].map(
+    (status) =>
+      [`${status} that names an accepted request`, refusal(status, 'x', { headers: acceptedBefore })] as const,
+  ),
   ['503', refusal(503)],
   ['408', refusal(408)],
   ['a refusal that was cut', refusal(400, 'x', { body: '{"message":"The re', complete: false })],

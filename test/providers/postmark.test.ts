@@ -126,8 +126,8 @@ test.each([
   ['more than 10 MB of attachments', attached(10 * megabyte), '/content'] as const,
   [
     'metadata in a header',
-    email({}, { headers: { 'x-pm-metadata-sendonce': 'x' } }),
-    '/content/headers/x-pm-metadata-sendonce',
+    email({}, { headers: { 'X-PM-Metadata-sendonce': 'x' } }),
+    '/content/headers/X-PM-Metadata-sendonce',
   ] as const,
 ])('%s breaks a limit', (_name, message, pointer) => {
   expect(takes(message)).toMatchObject({ pointer })
@@ -236,6 +236,7 @@ test.each<[string, unknown, unknown]>([
   ['ours and another', shown(ours, others), null],
   ['one without metadata', shown({ MessageID: 'x' }), null],
   ['a page of many', { TotalCount: 70, Messages: [ours] }, null],
+  ['another beyond its count', { TotalCount: 1, Messages: [ours, others] }, null],
   ['none of one', { TotalCount: 1, Messages: [] }, null],
   ['no count', { Messages: [] }, null],
   ['no list', { TotalCount: 0 }, null],

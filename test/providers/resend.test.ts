@@ -44,6 +44,8 @@ test.each<[string, Answer, string]>([
   ['403 invalid_api_key', refusal(403, 'invalid_api_key'), 'credentials'],
   ['401 restricted_api_key', refusal(401, 'restricted_api_key'), 'credentials'],
   ['403 restricted_api_key', refusal(403, 'restricted_api_key'), 'credentials'],
+  ['403 suspended_api_key', refusal(403, 'suspended_api_key'), 'credentials'],
+  ['403 invalid_permission', refusal(403, 'invalid_permission'), 'credentials'],
   ['404 not_found', refusal(404, 'not_found'), 'credentials'],
   ['405 method_not_allowed', refusal(405, 'method_not_allowed'), 'credentials'],
   ['429 daily_quota_exceeded', refusal(429, 'daily_quota_exceeded'), 'credentials'],
@@ -59,6 +61,11 @@ test.each([400, 401])('an unknown key, refused by %i under the name of any mista
   const outcome = judged({ status: statusCode, body })
   expect(outcome).toMatchObject({ kind: 'not_sent', reason: 'credentials', evidence: { code: 'invalid_api_key' } })
   expect(outcome.evidence).not.toHaveProperty('unrecognised')
+})
+
+test('those words under another name are not', () => {
+  const body = { statusCode: 500, name: 'application_error', ...keyUnknown }
+  expect(judged({ status: 500, body }).evidence.code).toBe('application_error')
 })
 
 test('Retry-After of a 429 of Resend is kept', () => {
