@@ -12,7 +12,7 @@ import { readConfigFile } from './config-file.ts'
 import { parseApiKey } from './core/api-key.ts'
 import type { Channel } from './core/message-content.ts'
 import type { ProviderSettings } from './providers/registry.ts'
-import { publicUrlPattern } from './providers/call-settings.ts'
+import { addressPattern } from './providers/call-settings.ts'
 import { secretPattern } from './providers/standard-webhooks.ts'
 
 export const roles = ['api', 'worker', 'all'] as const
@@ -91,7 +91,7 @@ export const settings = [
     meaning:
       'Where providers reach this gateway, to tell what became of messages (`/v1/providers/<name>/webhooks`). Without it they are not asked to.',
     check: (value: string) =>
-      new RegExp(publicUrlPattern).test(value) && URL.canParse(value)
+      new RegExp(addressPattern).test(value) && URL.canParse(value)
         ? null
         : 'must be an http or https URL without login and query',
   },

@@ -110,7 +110,7 @@ export async function callProvider(deps: Deps, message: Message, provider: Provi
   const { attempt } = lease
   const stopTimer = deps.metrics.attemptTook(provider.name).startTimer()
   const until = mayBeginUntil(message, meansOf(provider))
-  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < until
+  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.latest() < until
   const call = provider.send(message.request, contextOf(message, attempt), gate, message.rendered)
   const outcome = await deps.inFlight.track(
     message.id,

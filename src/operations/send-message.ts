@@ -4,7 +4,8 @@
  * N1. The check stands at the very top: nothing goes out before the key is committed.
  * N2. A refusal is given only after the key was looked up: what was claimed before is answered as what it became.
  * N3. Losers never write. What was read of a key is never sent on; an unclaimed run does not exist.
- * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503.
+ * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503. One that was absent
+ *     may still be made: whatever ends the request from then on, nobody says that nothing was claimed.
  * N6. Where repeats are many the stored answer is asked for first; whatever it does not settle goes the ordinary way.
  */
 import { answerFor, type Answer } from '../core/answer.ts'
@@ -20,7 +21,7 @@ import { attemptOf, sentOf, type Message, type State } from '../core/message.ts'
 import { messageReference } from '../core/message-view.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
-import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
 import type { FoundKey } from '../store/read-messages.ts'
 import { callProvider, leaseMsFor, newAttempt, renderedFor, type Lease } from './dispatch-message.ts'
 import { planNew, type Names, type Plan, type SendRequest } from './plan-message.ts'
@@ -151,11 +152,12 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
   const toClaim = { message, fingerprint: version, secondKey: names[1] ?? null, leaseMs }
   let begun = false
+  let isInDoubt = false
   try {
     for (let tries = 0; tries < maxClaims; tries++) {
-      const result = await deps.store.claimMessage(toClaim).catch(inDoubt)
-      const found =
-        result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, result.kind === 'in_doubt')
+      const result = await deps.store.claimMessage(toClaim).catch((error: unknown) => inDoubt(error, isInDoubt))
+      isInDoubt ||= result.kind === 'in_doubt'
+      const found = result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, isInDoubt)
       const ours = result.kind === 'claimed' ? result.message : oursOf(found, message)
       if (ours !== undefined) {
         deps.metrics.claimed('claimed').inc()
@@ -219,10 +221,13 @@ function oursOf(found: FoundKey | undefined, claimed: Message): Message | undefi
   return found?.kind === 'message' && found.message.id === claimed.id ? found.message : undefined
 }
 
-/** A claim that failed, and may have been committed all the same: it must be read back. */
-function inDoubt(error: unknown): { kind: 'in_doubt' } {
+/**
+ * A claim that failed, and may have been committed all the same: it must be read back.
+ * @param wasInDoubt an earlier try may be committed yet
+ */
+function inDoubt(error: unknown, wasInDoubt: boolean): { kind: 'in_doubt' } {
   if (error instanceof StoreUnavailable && error.effect === 'doubtful') return { kind: 'in_doubt' }
-  throw error
+  throw wasInDoubt && error instanceof StoreTrouble ? new StoreUnavailable('doubtful', error) : error
 }
 
 /** The call goes on whether or not its caller stays: nobody waits for this promise but those who wait for the message. */

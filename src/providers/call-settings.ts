@@ -1,8 +1,8 @@
 /** The settings that every HTTP adapter has, once: names, bounds, sentences. */
 import { Type } from 'typebox'
 
-/** An address of this gateway, a path in it included. */
-export const publicUrlPattern = '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$'
+/** An http or https address without login and query, a path in it included. */
+export const addressPattern = '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$'
 
 /** @param defaults in milliseconds */
 export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeoutMs: number }) => ({
@@ -25,3 +25,11 @@ export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeout
     description: 'How many calls are open at one time.',
   }),
 })
+
+/** Where an API is. @param follows the path that the adapter asks for */
+export const apiUrl = (api: { default: string; follows: string }) =>
+  Type.String({
+    pattern: addressPattern,
+    default: api.default,
+    description: `Where the API is; a path in it is kept in front of ${api.follows}.`,
+  })

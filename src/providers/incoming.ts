@@ -53,15 +53,3 @@ export function dateOf(value: unknown): Date | null {
 /** The id of an event whose provider gives none: of the fields that make it that event. */
 export const eventIdOf = (...fields: readonly (string | null)[]): string =>
   createHash('sha256').update(JSON.stringify(fields)).digest('base64url')
-
-/** A member of what may be anything. */
-export const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined
-
-/** A text member; null if it is none, or empty. */
-export function textOf(value: unknown, name: string): string | null {
-  const text = memberOf(value, name)
-  return typeof text === 'string' && text !== '' ? text : null
-}

@@ -5,14 +5,17 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { channels, type Channel, type Environment } from '../core/message-content.ts'
 import { capabilitiesOf, httpProvider } from './http-provider.ts'
+import { line } from './line.ts'
 import { webhookUrl } from './place.ts'
+import { postmark } from './postmark.ts'
 import type { HttpAdapter, Provider } from './provider.ts'
+import { resend } from './resend.ts'
 import { defaultSandbox, sandboxAdapters } from './sandbox.ts'
 import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
 
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
-export const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
+export const adapters: Readonly<Record<string, HttpAdapter<never>>> = { line, postmark, resend, twilio, webhook }
 
 /** A provider's settings, checked; made into a Provider under a name. */
 export interface ProviderSettings {

@@ -17,7 +17,7 @@ import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
 import { under } from './place.ts'
-import { dateOf, headerOf, jsonOf, memberOf, textOf } from './incoming.ts'
+import { dateOf, headerOf, jsonOf } from './incoming.ts'
 import type {
   AnswerRules,
   AttemptContext,
@@ -28,6 +28,7 @@ import type {
   WebhookEvent,
   WebhookRules,
 } from './provider.ts'
+import { memberOf, textAt } from './read-body.ts'
 import { verify } from './standard-webhooks.ts'
 
 const blind = {
@@ -86,10 +87,10 @@ export type SandboxSettings = Static<typeof settings> & {
 
 const answers: AnswerRules = {
   isAccepted: (status) => status === 201,
-  messageIdOf: (body) => textOf(body, 'id'),
+  messageIdOf: (body) => textAt(body, 'id'),
   errorCodeOf(body) {
     const error = memberOf(body, 'error')
-    return textOf(error, 'message') === null ? null : textOf(error, 'code')
+    return textAt(error, 'message') === null ? null : textAt(error, 'code')
   },
   codes: {
     recipient_refused: { means: 'rejected', statuses: [400], wording: sandboxErrors.recipient_refused.message },
@@ -115,14 +116,14 @@ const webhooks: WebhookRules<SandboxSettings> = {
     const found = receiptSecret === null ? 'forged' : verify(signed, receiptSecret, now)
     if (found !== 'genuine') return { refused: found }
     const body = jsonOf(request.rawBody)
-    const [type, data] = [textOf(body, 'type'), memberOf(body, 'data')]
+    const [type, data] = [textAt(body, 'type'), memberOf(body, 'data')]
     if (type === null) return { refused: 'unreadable' }
     const kind = kindsOfReceipts[type]
     if (kind === undefined) return { events: [] }
     const told = {
-      messageId: textOf(data, 'messageId'),
-      providerMessageId: textOf(data, 'id'),
-      code: textOf(data, 'code'),
+      messageId: textAt(data, 'messageId'),
+      providerMessageId: textAt(data, 'id'),
+      code: textAt(data, 'code'),
     }
     return { events: [{ eventId: id, attemptId: null, kind, at: dateOf(memberOf(body, 'timestamp')), ...told }] }
   },
@@ -189,8 +190,8 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
     read: (body, { messageId }: LookContext) => {
       const data = memberOf(body, 'data')
       if (!Array.isArray(data)) return null
-      const ours = (data as unknown[]).filter((row) => textOf(row, 'reference') === messageId)
-      return { count: ours.length, providerMessageId: textOf(ours[0], 'id') }
+      const ours = (data as unknown[]).filter((row) => textAt(row, 'reference') === messageId)
+      return { count: ours.length, providerMessageId: textAt(ours[0], 'id') }
     },
   }
 }

@@ -10,8 +10,9 @@
  * T5. Twilio says of no status when it was reached: the time is that of the callback.
  */
 import { createHash } from 'node:crypto'
-import { eventIdOf, headerOf, hmacOf, isSame, jsonOf, memberOf, textOf } from './incoming.ts'
+import { eventIdOf, headerOf, hmacOf, isSame, jsonOf } from './incoming.ts'
 import { webhookUrl } from './place.ts'
+import { memberOf, textAt } from './read-body.ts'
 import type { AttemptContext, IncomingWebhook, ParsedWebhook, WebhookEvent } from './provider.ts'
 
 /** What Twilio calls when the status of this attempt's message changes. */
@@ -55,11 +56,11 @@ export function parseStatusCallback(request: IncomingWebhook, { publicUrl, authT
 }
 
 function eventsOf(body: object, query: URLSearchParams): WebhookEvent[] {
-  const [sid, status] = [textOf(body, 'MessageSid'), textOf(body, 'MessageStatus')]
+  const [sid, status] = [textAt(body, 'MessageSid'), textAt(body, 'MessageStatus')]
   const meaning = status !== null && Object.hasOwn(statuses, status) ? statuses[status] : undefined
   if (sid === null || meaning === undefined) return []
   const error = memberOf(body, 'ErrorCode')
-  const code = typeof error === 'number' ? String(error) : textOf(body, 'ErrorCode')
+  const code = typeof error === 'number' ? String(error) : textAt(body, 'ErrorCode')
   return [
     {
       eventId: eventIdOf(sid, status, code),

@@ -13,7 +13,7 @@
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
-import { callSettings, publicUrlPattern } from './call-settings.ts'
+import { apiUrl, callSettings, addressPattern } from './call-settings.ts'
 import { placeOf } from './place.ts'
 import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, WebhookRules } from './provider.ts'
 import { parseStatusCallback, statusCallback } from './twilio-webhook.ts'
@@ -138,7 +138,7 @@ const settings = Type.Object(
     ),
     publicUrl: Type.Optional(
       Type.String({
-        pattern: publicUrlPattern,
+        pattern: addressPattern,
         description:
           'Where Twilio reaches this gateway, if not at PUBLIC_URL: it is asked to send status callbacks to /v1/providers/<name>/webhooks below it.',
       }),
@@ -155,11 +155,7 @@ const settings = Type.Object(
         description: 'The messaging service that picks a sender where neither the message nor `from` names one.',
       }),
     ),
-    baseUrl: Type.String({
-      pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$',
-      default: 'https://api.twilio.com',
-      description: 'Where the API is; a path in it is kept in front of /2010-04-01.',
-    }),
+    baseUrl: apiUrl({ default: 'https://api.twilio.com', follows: '/2010-04-01' }),
     ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 10_000 }),
   },
   { additionalProperties: false },
