@@ -57,7 +57,7 @@ export function httpProvider<Settings extends CallSettings>(
       const refusal = refused.refusalOf({ ...request, account: attempt.account }, attempt.startedAt)
       if (refusal !== null) return refusal
       const result = await callProvider(agent, request, settings, gate)
-      const outcome = judgeCall(result, adapter.answers, capabilities)
+      const outcome = judgeCall(result, adapter.answers, capabilities, attempt.startedAt)
       refused.note({ ...request, account: attempt.account }, outcome, attempt.startedAt)
       return outcome
     },

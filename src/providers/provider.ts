@@ -63,6 +63,8 @@ export interface CodeRule {
   readonly wording: string
   /** For so long after it, calls to the same URL are refused as this one was, without being made. */
   readonly refusesUrlForMs?: number
+  /** The pause that it documents, where the answer itself names none: a limit that ends at midnight, say. */
+  readonly pauseMs?: (at: Date) => number
 }
 
 /** How the answers of a provider are read: all that http-outcome.ts needs to judge one. */
