@@ -4,6 +4,7 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { channels, type Channel, type Environment } from '../core/message-content.ts'
+import { govukNotify } from './govuk-notify.ts'
 import { capabilitiesOf, httpProvider } from './http-provider.ts'
 import type { HttpAdapter, Provider } from './provider.ts'
 import { defaultSandbox, sandboxAdapters } from './sandbox.ts'
@@ -11,7 +12,11 @@ import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
 
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
-export const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
+export const adapters: Readonly<Record<string, HttpAdapter<never>>> = {
+  'govuk-notify': govukNotify,
+  twilio,
+  webhook,
+}
 
 /** A provider's settings, checked; made into a Provider under a name. */
 export interface ProviderSettings {

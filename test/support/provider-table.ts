@@ -13,7 +13,9 @@ interface Line {
 
 function linesOf(name: string, { capabilities, settings }: HttpAdapter<never>, only: string): Line[] {
   if (typeof capabilities !== 'function') return [{ name: `\`${name}\``, only, capabilities }]
-  const given = Value.Default(settings, {}) as never
+  // As if all that can be set were set, and no switch turned.
+  const set = Object.entries(settings.properties).map(([setting]) => [setting, ''])
+  const given = { ...Object.fromEntries(set), ...(Value.Default(settings, {}) as object) } as never
   const usual = capabilities(given)
   const switches = Object.entries(settings.properties).filter(
     ([, { type }]: [string, { type?: string }]) => type === 'boolean',
