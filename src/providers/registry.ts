@@ -8,6 +8,7 @@ import { govukNotify } from './govuk-notify.ts'
 import { capabilitiesOf, httpProvider } from './http-provider.ts'
 import type { HttpAdapter, OwnAdapter, Provider } from './provider.ts'
 import { defaultSandbox, sandboxAdapters } from './sandbox.ts'
+import { slack } from './slack.ts'
 import { smtp } from './smtp.ts'
 import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
@@ -15,6 +16,7 @@ import { webhook } from './webhook.ts'
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
 export const adapters: Readonly<Record<string, HttpAdapter<never> | OwnAdapter<never>>> = {
   'govuk-notify': govukNotify,
+  slack,
   smtp,
   twilio,
   webhook,
