@@ -118,7 +118,7 @@ const webhooks: WebhookRules<SandboxSettings> = {
     const body = jsonOf(request.rawBody)
     const [type, data] = [textAt(body, 'type'), memberOf(body, 'data')]
     if (type === null) return { refused: 'unreadable' }
-    const kind = kindsOfReceipts[type]
+    const kind = Object.hasOwn(kindsOfReceipts, type) ? kindsOfReceipts[type] : undefined
     if (kind === undefined) return { events: [] }
     const told = {
       messageId: textAt(data, 'messageId'),
