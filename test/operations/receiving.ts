@@ -77,8 +77,3 @@ export const keptOf = async (database: TestDatabase, id: string): Promise<Kept[]
     `SELECT event_id, applied_at IS NOT NULL AS applied FROM receipts WHERE message_id = $1 ORDER BY event_id`,
     [uuidOf(id)],
   )
-
-export async function alarmsOf({ deps }: TestGateway): Promise<Record<string, number>> {
-  const { values } = await deps.metrics.alarms.get()
-  return Object.fromEntries(values.map(({ labels, value }) => [String(labels['alarm']), value]))
-}
