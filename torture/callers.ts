@@ -49,7 +49,7 @@ export class Callers {
 
   async #race(asked: Asked, chance: Chance, isOver: () => boolean): Promise<void> {
     let known: Heard | null = null
-    for (let tries = 0; tries < 12 && !isOver(); tries++) {
+    for (let tries = 0; tries < 8 && !isOver(); tries++) {
       const gateway = this.anyGateway(chance)
       const isWithoutHeader = known !== null && asked.isNamed && chance.happens(0.2)
       const heard = await this.send(asked, gateway, manner(chance), asked.body, isWithoutHeader)
@@ -58,7 +58,7 @@ export class Callers {
         await this.#cancel(asked, known.messageId, this.anyGateway(chance))
       if (known !== null && chance.happens(0.06))
         await this.send(asked, this.anyGateway(chance), manner(chance), asked.otherBody)
-      if (isDefinite(heard) && chance.happens(0.6)) return
+      if (isDefinite(heard) && chance.happens(0.75)) return
       await pause(chance.between(5, 600))
     }
   }

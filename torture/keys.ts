@@ -57,7 +57,7 @@ export function askedUnder(seed: number, number: number, chance: Chance): Asked 
     otherBody: bodyWith(`not of ${key}`),
     racers: own.happens(0.15) ? own.whole(2, 7) : 1,
     cancels: own.happens(0.12),
-    voids: own.happens(0.03),
+    voids: own.happens(0.05),
     isNamed,
     chance: own,
   }

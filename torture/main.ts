@@ -155,4 +155,5 @@ async function main(): Promise<number> {
   return isWell ? 0 : 1
 }
 
-process.exitCode = await main()
+// A child or a socket that lingers must not keep a run that is over.
+process.exit(await main())
