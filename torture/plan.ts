@@ -19,7 +19,7 @@ export const help = `npm run torture -- [flags]
 
   --seconds N        how long faults happen (120); up to --quiet seconds more until everything is settled
   --gateways N       gateway processes, 2 to 4 (3)
-  --callers N        callers at a time (32)
+  --callers N        callers at a time (64)
   --seed N           the same keys, bodies and order of faults once more (else by chance, and told)
   --quiet N          the longest that the quiet after the faults may take, in seconds (100)
   --out FILE         the report as JSON
@@ -38,7 +38,7 @@ export function planFrom(args: readonly string[], anySeed: () => number): Plan |
     options: {
       seconds: { type: 'string', default: '120' },
       gateways: { type: 'string', default: '3' },
-      callers: { type: 'string', default: '32' },
+      callers: { type: 'string', default: '64' },
       seed: { type: 'string' },
       quiet: { type: 'string', default: '100' },
       out: { type: 'string' },
@@ -58,7 +58,7 @@ export function planFrom(args: readonly string[], anySeed: () => number): Plan |
   return {
     seconds: whole('seconds', 5, 3_600),
     gateways: whole('gateways', 2, 4),
-    callers: whole('callers', 1, 64),
+    callers: whole('callers', 1, 256),
     seed: values.seed === undefined ? anySeed() : whole('seed', 0, 4_294_967_295),
     quietSeconds: whole('quiet', 10, 600),
     out: values.out ?? null,

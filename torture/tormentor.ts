@@ -55,6 +55,8 @@ export class Tormentor {
   readonly #world: World
   readonly #chance: Chance
   readonly #count: (fault: string) => void
+  /** Could not be: no gateway was free, or the statement did not come. */
+  readonly #missed: string[] = []
   readonly #running = new Set<Promise<void>>()
   /** What a fault did wrong that was only to be undone. */
   readonly #errors: unknown[] = []
@@ -73,8 +75,11 @@ export class Tormentor {
     let round: string[] = []
     while (Date.now() < untilMs) {
       if (round.length === 0) round = this.#chance.shuffled(faultKinds)
-      const kind = round.pop() ?? ''
-      this.#begin(async () => this.#inflict(kind))
+      const isAgain = this.#missed.length > 0 && this.#chance.happens(0.5)
+      const kind = (isAgain ? this.#missed.shift() : round.pop()) ?? ''
+      this.#begin(async () => {
+        if (!(await this.#inflict(kind))) this.#missed.push(kind)
+      })
       await pause(this.#chance.between(250, 1_000))
     }
     provider.faultRate = 0
@@ -95,7 +100,8 @@ export class Tormentor {
     this.#running.add(running)
   }
 
-  async #inflict(kind: string): Promise<void> {
+  /** @returns false: it could not be */
+  async #inflict(kind: string): Promise<boolean> {
     const gatewayFault = ofGateway.find((each) => each === kind)
     if (gatewayFault !== undefined) return this.#onGateway(gatewayFault)
     const all = ofAll.find((each) => each === kind)
@@ -107,12 +113,12 @@ export class Tormentor {
     if (wide !== undefined) return this.#onStore(wide, store)
     const found = ofStatement.find((each) => each.kind === kind)
     if (found === undefined) throw new Error(`no such fault: ${kind}`)
-    await this.#strike(number, this.#chance.pick(statements[found.what]), found.fate, found.kind)
+    return this.#strike(number, this.#chance.pick(statements[found.what]), found.fate, found.kind)
   }
 
-  async #onGateway(kind: (typeof ofGateway)[number]): Promise<void> {
+  async #onGateway(kind: (typeof ofGateway)[number]): Promise<boolean> {
     const gateway = this.#take()
-    if (gateway === null) return
+    if (gateway === null) return false
     const past = leaseMs + this.#chance.between(1_000, 3_500)
     try {
       switch (kind) {
@@ -121,30 +127,33 @@ export class Tormentor {
           await gateway.kill()
           break
         case 'gateway: killed at its claim':
-        case 'gateway: killed at its result':
-          await this.#strike(gateway.number, kind.endsWith('claim') ? 'claim' : 'save', 'told', kind, () =>
-            gateway.signal('SIGSTOP'),
-          )
+        case 'gateway: killed at its result': {
+          const statement = kind.endsWith('claim') ? 'claim' : 'save'
+          if (!(await this.#strike(gateway.number, statement, 'told', kind, () => gateway.signal('SIGSTOP'))))
+            return false
           await gateway.kill()
           break
+        }
         case 'gateway: stopped for a moment':
           this.#count(kind)
           await gateway.freeze(this.#chance.between(300, 3_000))
-          return
+          return true
         case 'gateway: stopped past its lease':
           this.#count(kind)
           await gateway.freeze(past)
-          return
+          return true
         case 'gateway: stopped at its claim':
-          await this.#strike(gateway.number, 'claim', 'told', kind, () => gateway.signal('SIGSTOP'))
+          if (!(await this.#strike(gateway.number, 'claim', 'told', kind, () => gateway.signal('SIGSTOP'))))
+            return false
           await gateway.freeze(past)
-          return
+          return true
         case 'gateway: drained':
           this.#count(kind)
           await gateway.drain(drainMs)
       }
       await pause(this.#chance.between(0, 500))
       await gateway.start()
+      return true
     } finally {
       gateway.isBusy = false
     }
@@ -155,8 +164,12 @@ export class Tormentor {
     const gateway = this.#take()
     if (gateway === null) return
     try {
-      const strongLookUp = /"provider":"sandbox-lookup"/
-      await this.#strike(gateway.number, 'claim', 'told', stoppedForLong, () => gateway.signal('SIGSTOP'), strongLookUp)
+      const strongLookUp = /"provider":"sandbox-lookup"[^}]*"status":"sending"/
+      const stop = (): void => gateway.signal('SIGSTOP')
+      let isStopped = false
+      for (let tries = 0; tries < 3 && !isStopped; tries++)
+        isStopped = await this.#strike(gateway.number, 'claim', 'told', stoppedForLong, stop, strongLookUp)
+      if (!isStopped) return
       await gateway.freeze(10 * leaseMs + 7_000)
     } finally {
       gateway.isBusy = false
@@ -172,12 +185,13 @@ export class Tormentor {
     return gateway
   }
 
-  async #onAll(kind: (typeof ofAll)[number]): Promise<void> {
-    if (this.#down.has(kind)) return
+  async #onAll(kind: (typeof ofAll)[number]): Promise<boolean> {
+    if (this.#down.has(kind)) return false
     this.#down.add(kind)
     this.#count(kind)
     await this.#takeDown(kind)
     this.#down.delete(kind)
+    return true
   }
 
   async #takeDown(kind: (typeof ofAll)[number]): Promise<void> {
@@ -198,25 +212,26 @@ export class Tormentor {
     }
   }
 
-  async #onStore(kind: (typeof ofStore)[number], store: StoreProxy): Promise<void> {
+  async #onStore(kind: (typeof ofStore)[number], store: StoreProxy): Promise<boolean> {
     this.#count(kind)
     switch (kind) {
       case 'store: held':
         store.hold(true)
         await pause(this.#chance.between(200, 6_000))
         store.hold(false)
-        return
+        break
       case 'store: cut':
         store.cutAll()
-        return
+        break
       case 'store: nobody listens':
         store.shut(true)
         await pause(this.#chance.between(200, 3_000))
         store.shut(false)
     }
+    return true
   }
 
-  /** Waits a while for the statement to come. */
+  /** Waits a while for the statement to come. @returns whether it came */
   async #strike(
     gateway: number,
     statement: string,
@@ -224,7 +239,7 @@ export class Tormentor {
     fault: string,
     then: () => void = () => {},
     matching?: RegExp,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const happened = Promise.withResolvers<void>()
     const onStruck = (text: string): void => {
       then()
@@ -234,7 +249,8 @@ export class Tormentor {
     }
     const strike = { statement, fate, onStruck, ...(matching === undefined ? {} : { matching }) }
     const takeBack = this.#world.stores[gateway]?.strike(strike)
-    await Promise.race([happened.promise, pause(5_000)])
+    const came = await Promise.race([happened.promise.then(() => true), pause(5_000).then(() => false)])
     takeBack?.()
+    return came
   }
 }
