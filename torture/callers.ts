@@ -58,7 +58,12 @@ export class Callers {
         await this.#cancel(asked, known.messageId, this.anyGateway(chance))
       if (known !== null && chance.happens(0.06))
         await this.send(asked, this.anyGateway(chance), manner(chance), asked.otherBody)
-      if (isDefinite(heard) && chance.happens(0.75)) return
+      if (isDefinite(heard)) {
+        // At once, elsewhere: what one gateway has told, every other one must know.
+        if (chance.happens(0.5))
+          await this.send(asked, this.anyGateway(chance), { wait: 0, giveUpMs: null }, asked.body)
+        if (chance.happens(0.75)) return
+      }
       await pause(chance.between(5, 600))
     }
   }

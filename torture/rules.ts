@@ -2,6 +2,7 @@
 import type { KeyEvidence, Evidence } from './evidence.ts'
 import { isFinal, tellsOfMessage, type Heard } from './history.ts'
 import type { SentOut } from './provider-proxy.ts'
+import type { MessageRow } from './tables.ts'
 
 export const ruleNames = [
   'duplicate',
@@ -30,7 +31,7 @@ export interface Violation {
 interface Rule {
   readonly name: RuleName
   /** What is wrong with a key, a sentence each. */
-  check(key: KeyEvidence, evidence: Evidence): readonly string[]
+  readonly check: (key: KeyEvidence, evidence: Evidence) => readonly string[]
 }
 
 const isRefusalForNow = ({ answered }: SentOut): boolean =>
@@ -96,8 +97,8 @@ export const rules = (leaseMs: number, stopsOf: (gateway: number) => readonly St
       return [
         ...(lapsed ? ['it is `sending`, and its lease lapsed long ago'] : []),
         ...overdue.map(({ task }) => `it was due for ${task} long ago`),
-        ...(row.status === 'queued' && !tables.due.some(({ uuid }) => uuid === row.uuid)
-          ? ['it is `queued` and never due']
+        ...(waits(row) && !tables.due.some(({ uuid }) => uuid === row.uuid)
+          ? [`it is \`${row.status}\` and never due`]
           : []),
       ]
     },
@@ -124,7 +125,9 @@ export const rules = (leaseMs: number, stopsOf: (gateway: number) => readonly St
       )
       return [
         ...(answers.size > 1 ? [`${answers.size} different final answers`] : []),
-        ...(first !== undefined && row?.answer != null && !answers.has(row.answer) ? ['another answer is stored'] : []),
+        ...(first !== undefined && typeof row?.answer === 'string' && !answers.has(row.answer)
+          ? ['another answer is stored']
+          : []),
         ...(wentBack.length > 0 ? [`after ${first?.status} it was ${wentBack[0]?.status} ${wentBack[0]?.said}`] : []),
         ...(finals.filter(({ replayed }) => !replayed).length > 1
           ? ['two callers were told that theirs was the first']
@@ -189,6 +192,10 @@ export const rules = (leaseMs: number, stopsOf: (gateway: number) => readonly St
       }),
   },
 ]
+
+/** For a worker, and not for a person. */
+const waits = ({ status, hasPlan }: MessageRow): boolean =>
+  status === 'queued' || status === 'scheduled' || (status === 'unknown' && hasPlan)
 
 /** Told where the gateway cannot say anything of the key, here and now. */
 const weather: readonly string[] = ['store-unavailable', 'overloaded', 'shutting-down', 'in-progress']

@@ -10,7 +10,6 @@ export interface MessageRow {
   readonly status: string
   readonly provider: string
   readonly attempts: number
-  readonly plannedAt: Date | null
   readonly hasPlan: boolean
   readonly reason: string | null
   readonly resolvedBy: string | null
@@ -83,8 +82,7 @@ export async function readTables(postgres: Postgres): Promise<Tables> {
 }
 
 function messageFrom(row: Selected, events: readonly (EventRow & { at: Date })[]): MessageRow {
-  const plan = parsed<{ at?: string }>(row.plan)
-  const evidence = parsed<{ code?: string; phase?: string }>(row.evidence)
+  const evidence = parsed(row.evidence)
   const begun = events.flatMap(({ type, at, data }) => {
     if (type === 'attempt_started') return [at.getTime()]
     return type === 'attempt_ended' && typeof data['startedAt'] === 'string' ? [Date.parse(data['startedAt'])] : []
@@ -98,10 +96,9 @@ function messageFrom(row: Selected, events: readonly (EventRow & { at: Date })[]
     status: row.status,
     provider: row.provider,
     attempts: row.attempts,
-    hasPlan: plan !== null,
-    plannedAt: plan?.at === undefined ? null : new Date(plan.at),
-    reason: evidence?.code ?? evidence?.phase ?? null,
-    resolvedBy: parsed<{ by?: string }>(row.resolution)?.by ?? null,
+    hasPlan: row.plan !== null,
+    reason: evidence?.['code'] ?? evidence?.['phase'] ?? null,
+    resolvedBy: parsed(row.resolution)?.['by'] ?? null,
     leaseUntil: row.lease_until,
     notAfter: row.not_after,
     answer: row.answer_status === null ? null : JSON.stringify(answer),
@@ -110,7 +107,8 @@ function messageFrom(row: Selected, events: readonly (EventRow & { at: Date })[]
   }
 }
 
-const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
+type Members = Readonly<Record<string, string | undefined>>
+const parsed = (text: string | null): Members | null => (text === null ? null : (JSON.parse(text) as Members))
 
 /** How long ago the oldest call began that nobody has told the end of, in ms. */
 export async function oldestInFlight(postgres: Postgres): Promise<number> {

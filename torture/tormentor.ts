@@ -23,6 +23,7 @@ const statements = { claim: ['claim'], result: ['save'], 'other statement': othe
 const ofGateway = [
   'gateway: killed',
   'gateway: killed at its claim',
+  'gateway: killed before its result',
   'gateway: killed at its result',
   'gateway: stopped for a moment',
   'gateway: stopped past its lease',
@@ -35,6 +36,14 @@ const ofStatement = (Object.keys(statements) as (keyof typeof statements)[]).fla
   storeFates.map((fate) => ({ kind: `store: ${what} ${fate}`, what, fate })),
 )
 export const stoppedForLong = 'gateway: stopped at its claim, past ten leases'
+
+const momentOf = {
+  'gateway: killed at its claim': ['claim', 'told'],
+  'gateway: killed before its result': ['save', 'lost before'],
+  'gateway: killed at its result': ['save', 'told'],
+} as const
+/** A claim that begins a call at once. */
+const withAttempt = /"status":"sending"/
 
 /** A run of so many seconds has time for it. */
 export const longStopSeconds = 100
@@ -119,6 +128,7 @@ export class Tormentor {
   async #onGateway(kind: (typeof ofGateway)[number]): Promise<boolean> {
     const gateway = this.#take()
     if (gateway === null) return false
+    const stop = (): void => gateway.signal('SIGSTOP')
     const past = leaseMs + this.#chance.between(1_000, 3_500)
     try {
       switch (kind) {
@@ -127,13 +137,11 @@ export class Tormentor {
           await gateway.kill()
           break
         case 'gateway: killed at its claim':
-        case 'gateway: killed at its result': {
-          const statement = kind.endsWith('claim') ? 'claim' : 'save'
-          if (!(await this.#strike(gateway.number, statement, 'told', kind, () => gateway.signal('SIGSTOP'))))
-            return false
+        case 'gateway: killed before its result':
+        case 'gateway: killed at its result':
+          if (!(await this.#strike(gateway.number, ...momentOf[kind], kind, stop))) return false
           await gateway.kill()
           break
-        }
         case 'gateway: stopped for a moment':
           this.#count(kind)
           await gateway.freeze(this.#chance.between(300, 3_000))
