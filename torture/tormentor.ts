@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from './chance.ts'
 import type { Gateway } from './gateways.ts'
 import { keyPattern } from './keys.ts'
-import type { StoreFate, StoreProxy } from './store-proxy.ts'
+import type { StoreProxy, Strike } from './store-proxy.ts'
 import { drainMs, leaseMs, type World } from './world.ts'
 
 /** A statement whose commit was carried out, or not, without its gateway hearing of it. */
@@ -37,13 +37,17 @@ const ofStatement = (Object.keys(statements) as (keyof typeof statements)[]).fla
 )
 export const stoppedForLong = 'gateway: stopped at its claim, past ten leases'
 
+type Moment = Pick<Strike, 'statement' | 'fate' | 'matching'>
+const atClaim: Moment = { statement: 'claim', fate: 'told' }
 const momentOf = {
-  'gateway: killed at its claim': ['claim', 'told'],
-  'gateway: killed before its result': ['save', 'lost before'],
-  'gateway: killed at its result': ['save', 'told'],
-} as const
-/** A claim that begins a call at once. */
-const withAttempt = /"status":"sending"/
+  'gateway: killed at its claim': atClaim,
+  'gateway: killed before its result': { statement: 'save', fate: 'lost before' },
+  'gateway: killed at its result': { statement: 'save', fate: 'told' },
+  // Of a call that begins at once.
+  'gateway: stopped at its claim': { ...atClaim, matching: /"status":"sending"/ },
+} as const satisfies Partial<Record<(typeof ofGateway)[number], Moment>>
+/** Only of a call whose absence can be proven. */
+const atStrongClaim: Moment = { ...atClaim, matching: /"provider":"sandbox-lookup"[^}]*"status":"sending"/ }
 
 /** A run of so many seconds has time for it. */
 export const longStopSeconds = 100
@@ -122,7 +126,8 @@ export class Tormentor {
     if (wide !== undefined) return this.#onStore(wide, store)
     const found = ofStatement.find((each) => each.kind === kind)
     if (found === undefined) throw new Error(`no such fault: ${kind}`)
-    return this.#strike(number, this.#chance.pick(statements[found.what]), found.fate, found.kind)
+    const moment = { statement: this.#chance.pick(statements[found.what]), fate: found.fate }
+    return this.#strike(number, moment, found.kind)
   }
 
   async #onGateway(kind: (typeof ofGateway)[number]): Promise<boolean> {
@@ -139,7 +144,7 @@ export class Tormentor {
         case 'gateway: killed at its claim':
         case 'gateway: killed before its result':
         case 'gateway: killed at its result':
-          if (!(await this.#strike(gateway.number, ...momentOf[kind], kind, stop))) return false
+          if (!(await this.#strike(gateway.number, momentOf[kind], kind, stop))) return false
           await gateway.kill()
           break
         case 'gateway: stopped for a moment':
@@ -151,8 +156,7 @@ export class Tormentor {
           await gateway.freeze(past)
           return true
         case 'gateway: stopped at its claim':
-          if (!(await this.#strike(gateway.number, 'claim', 'told', kind, () => gateway.signal('SIGSTOP'))))
-            return false
+          if (!(await this.#strike(gateway.number, momentOf[kind], kind, stop))) return false
           await gateway.freeze(past)
           return true
         case 'gateway: drained':
@@ -172,11 +176,10 @@ export class Tormentor {
     const gateway = this.#take()
     if (gateway === null) return
     try {
-      const strongLookUp = /"provider":"sandbox-lookup"[^}]*"status":"sending"/
       const stop = (): void => gateway.signal('SIGSTOP')
       let isStopped = false
       for (let tries = 0; tries < 3 && !isStopped; tries++)
-        isStopped = await this.#strike(gateway.number, 'claim', 'told', stoppedForLong, stop, strongLookUp)
+        isStopped = await this.#strike(gateway.number, atStrongClaim, stoppedForLong, stop)
       if (!isStopped) return
       await gateway.freeze(10 * leaseMs + 7_000)
     } finally {
@@ -240,14 +243,7 @@ export class Tormentor {
   }
 
   /** Waits a while for the statement to come. @returns whether it came */
-  async #strike(
-    gateway: number,
-    statement: string,
-    fate: StoreFate,
-    fault: string,
-    then: () => void = () => {},
-    matching?: RegExp,
-  ): Promise<boolean> {
+  async #strike(gateway: number, moment: Moment, fault: string, then: () => void = () => {}): Promise<boolean> {
     const happened = Promise.withResolvers<void>()
     const onStruck = (text: string): void => {
       then()
@@ -255,8 +251,7 @@ export class Tormentor {
       this.struck.push({ fault, gateway, at: Date.now(), keys: text.match(keyPattern) ?? [] })
       happened.resolve()
     }
-    const strike = { statement, fate, onStruck, ...(matching === undefined ? {} : { matching }) }
-    const takeBack = this.#world.stores[gateway]?.strike(strike)
+    const takeBack = this.#world.stores[gateway]?.strike({ ...moment, onStruck })
     const came = await Promise.race([happened.promise.then(() => true), pause(5_000).then(() => false)])
     takeBack?.()
     return came
