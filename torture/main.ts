@@ -138,20 +138,18 @@ async function main(): Promise<number> {
   }
   const folder = await mkdtemp(join(tmpdir(), 'sendonce-torture-'))
   const ends = new Ends()
-  let isWell = false
-  const stop = (): void => void end().finally(() => process.exit(130))
-  const end = async (): Promise<void> => {
+  const interrupted = new Promise<null>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(null))
+  })
+  let isWell: boolean | null = false
+  try {
+    isWell = await Promise.race([run(plan, folder, ends), interrupted])
+  } finally {
     closeConnections()
     await ends.all()
-    if (isWell && !plan.keep) await rm(folder, { recursive: true, force: true })
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
-  try {
-    isWell = await run(plan, folder, ends)
-  } finally {
-    await end()
-  }
-  return isWell ? 0 : 1
+  if (isWell !== false && !plan.keep) await rm(folder, { recursive: true, force: true })
+  return isWell === null ? 130 : isWell ? 0 : 1
 }
 
 // A child or a socket that lingers must not keep a run that is over.

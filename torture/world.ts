@@ -48,8 +48,9 @@ export async function startWorld(
   chance: Chance,
   count: (fault: string) => void,
 ): Promise<World> {
-  const postgres = await startPostgres(folder)
-  ends.push(async () => postgres.stop())
+  const starting = startPostgres(folder)
+  ends.push(async () => (await starting.catch(() => null))?.stop()) // what failed has told so itself
+  const postgres = await starting
   const sandbox = await Sandbox.prepare(join(folder, 'sandbox'))
   ends.push(async () => sandbox.end())
   await sandbox.start()
