@@ -27,6 +27,7 @@ export class Gateway {
   #child: ChildProcess | null = null
   #exited: Promise<number | null> = Promise.resolve(null)
   #isMeant = true
+  #isOver = false
   readonly #env: Readonly<Record<string, string>>
 
   private constructor(number: number, port: number, folder: string, env: Readonly<Record<string, string>>) {
@@ -43,7 +44,7 @@ export class Gateway {
   /** Resolves when it is ready. A start that fails because the data base is away is tried again, as by an init system. */
   async start(): Promise<void> {
     const until = Date.now() + 60_000
-    while (Date.now() < until) {
+    while (Date.now() < until && !this.#isOver) {
       const child = this.#spawn()
       while (child.exitCode === null && child.signalCode === null && Date.now() < until) {
         const ready = await fetch(`${this.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => null)
@@ -87,6 +88,12 @@ export class Gateway {
     this.#isMeant = true
     this.signal('SIGKILL')
     await this.#exited
+  }
+
+  /** For good: whatever else was about to start it. */
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.kill()
   }
 
   /** Nothing of it runs for so long. */

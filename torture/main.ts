@@ -17,7 +17,7 @@ import { countViolations, statusesOf, storyOf, textOf, type Report } from './rep
 import { rules, violationsIn, type Stop, type Violation } from './rules.ts'
 import { oldestInFlight, readTables } from './tables.ts'
 import { faultKinds, longStopSeconds, stoppedForLong, Tormentor } from './tormentor.ts'
-import { leaseMs, startWorld, type World } from './world.ts'
+import { Ends, leaseMs, startWorld, type World } from './world.ts'
 
 const begin = performance.now()
 const say = (text: string): void =>
@@ -84,13 +84,12 @@ function neverMet(plan: Plan, faults: ReadonlyMap<string, number>, outcomes: Rep
   return [...wanted.filter((fault) => !faults.has(fault)), ...unmet]
 }
 
-async function run(plan: Plan, folder: string, onWorld: (world: World) => void): Promise<boolean> {
+async function run(plan: Plan, folder: string, ends: Ends): Promise<boolean> {
   const chance = chanceFrom(plan.seed)
   const faults = new Map<string, number>()
   const count = (fault: string): void => void faults.set(fault, (faults.get(fault) ?? 0) + 1)
   say(`seed ${plan.seed}; logs in ${folder}`)
-  const world = await startWorld(plan, folder, chance.fork('provider'), count)
-  onWorld(world)
+  const world = await startWorld(plan, folder, ends, chance.fork('provider'), count)
   const history = new History()
   const callers = new Callers(world.gateways, history)
   const tormentor = new Tormentor(world, chance.fork('tormentor'), count)
@@ -138,21 +137,19 @@ async function main(): Promise<number> {
     return 0
   }
   const folder = await mkdtemp(join(tmpdir(), 'sendonce-torture-'))
-  let world: World | undefined
-  let isWell = false
-  const stop = (): void => void end().finally(() => process.exit(130))
-  const end = async (): Promise<void> => {
-    closeConnections()
-    await world?.end()
-    if (isWell && !plan.keep) await rm(folder, { recursive: true, force: true })
-  }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop)
+  const ends = new Ends()
+  const interrupted = new Promise<null>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(null))
+  })
+  let isWell: boolean | null = false
   try {
-    isWell = await run(plan, folder, (started) => void (world = started))
+    isWell = await Promise.race([run(plan, folder, ends), interrupted])
   } finally {
-    await end()
+    closeConnections()
+    await ends.all()
   }
-  return isWell ? 0 : 1
+  if (isWell !== false && !plan.keep) await rm(folder, { recursive: true, force: true })
+  return isWell === null ? 130 : isWell ? 0 : 1
 }
 
 // A child or a socket that lingers must not keep a run that is over.

@@ -27,6 +27,9 @@ export const providerFates = [
 ] as const
 export type ProviderFate = (typeof providerFates)[number] | 'passed'
 
+const refusals = ['refused for now', 'refused for good'] as const
+const fatesOfRepeats: readonly ProviderFate[] = [...providerFates, ...refusals, ...refusals, ...refusals]
+
 /** One send that left a gateway. */
 export interface SentOut {
   readonly messageId: string
@@ -45,6 +48,7 @@ const bare503 = answerBytes(503, 'Service Unavailable', 'text/html', '<h1>upstre
 
 export class ProviderProxy {
   readonly log: SentOut[] = []
+  readonly #seen = new Set<string>()
   readonly #sockets = new Set<Socket>()
   readonly #server: Server
   readonly #upstreamPort: number
@@ -132,8 +136,11 @@ export class ProviderProxy {
 
   #handle(request: Whole, at: number, exchange: Exchange): void {
     const { messageId, isSend } = seenRequest(request)
-    const isHit = this.#chance.happens(this.#faultRate)
-    const drawn = isHit ? this.#chance.pick(providerFates) : 'passed'
+    // What follows a lost answer is where a refusal is most easily taken for more than it says.
+    const isRepeat = isSend && this.#seen.has(messageId)
+    this.#seen.add(messageId)
+    const isHit = this.#chance.happens(this.#faultRate * (isRepeat ? 3 : 1))
+    const drawn = isHit ? this.#chance.pick(isRepeat ? fatesOfRepeats : providerFates) : 'passed'
     const fate = drawn === 'refused for good' && !isSend ? 'passed' : drawn // no look-up is refused for good
     if (fate !== 'passed') this.#onFault(fate)
     let entry: SentOut | null = null

@@ -15,7 +15,7 @@ import { StoreProxy } from './store-proxy.ts'
 /** Short, so that a stopped gateway outlives its lease in seconds: the sandbox's time-outs (1 s, 5 s) and this. */
 const leaseMarginMs = 500
 export const leaseMs = 6_000 + leaseMarginMs
-export const sweepMs = 300
+const sweepMs = 300
 export const drainMs = 8_000
 
 export interface World {
@@ -24,52 +24,58 @@ export interface World {
   readonly provider: ProviderProxy
   readonly stores: readonly StoreProxy[]
   readonly gateways: readonly Gateway[]
-  end(): Promise<void>
+}
+
+/** What was started, and how to end it. */
+export class Ends {
+  readonly #ends: (() => Promise<unknown>)[] = []
+
+  push(end: () => Promise<unknown>): void {
+    this.#ends.push(end)
+  }
+
+  /** In the reverse order; once, however often it is asked for. */
+  async all(): Promise<void> {
+    for (let end = this.#ends.pop(); end !== undefined; end = this.#ends.pop()) await end()
+  }
 }
 
 /** @param ends is filled as things start, so that they can be ended wherever the start stops */
 export async function startWorld(
   plan: Plan,
   folder: string,
+  ends: Ends,
   chance: Chance,
   count: (fault: string) => void,
 ): Promise<World> {
-  const ends: (() => Promise<unknown>)[] = []
-  const end = async (): Promise<void> => {
-    for (const each of ends.splice(0).toReversed()) await each()
+  const starting = startPostgres(folder)
+  ends.push(async () => (await starting.catch(() => null))?.stop()) // what failed has told so itself
+  const postgres = await starting
+  const sandbox = await Sandbox.prepare(join(folder, 'sandbox'))
+  ends.push(async () => sandbox.end())
+  await sandbox.start()
+  const provider = await ProviderProxy.listen(sandbox.url, chance, (fate) => count(`provider: ${fate}`))
+  ends.push(async () => provider.close())
+  const stores: StoreProxy[] = []
+  const gateways: Gateway[] = []
+  for (let number = 0; number < plan.gateways; number++) {
+    const store = await StoreProxy.listen(postgres.url)
+    ends.push(async () => store.close())
+    stores.push(store)
+    const gateway = await Gateway.prepare(number, folder, {
+      DATABASE_URL: store.url,
+      SANDBOX_URL: provider.url,
+      SENDONCE_BOOTSTRAP_KEY: apiKey,
+      SENDONCE_LEASE_MARGIN_MS: String(leaseMarginMs),
+      SENDONCE_SWEEP_MS: String(sweepMs),
+      SENDONCE_DRAIN_MS: String(drainMs),
+      LOG_LEVEL: 'warn',
+    })
+    ends.push(async () => gateway.end())
+    gateways.push(gateway)
   }
-  try {
-    const postgres = await startPostgres(folder)
-    ends.push(async () => postgres.stop())
-    const sandbox = await Sandbox.prepare(join(folder, 'sandbox'))
-    await sandbox.start()
-    ends.push(async () => sandbox.kill())
-    const provider = await ProviderProxy.listen(sandbox.url, chance, (fate) => count(`provider: ${fate}`))
-    ends.push(async () => provider.close())
-    const stores: StoreProxy[] = []
-    const gateways: Gateway[] = []
-    for (let number = 0; number < plan.gateways; number++) {
-      const store = await StoreProxy.listen(postgres.url)
-      ends.push(async () => store.close())
-      stores.push(store)
-      const gateway = await Gateway.prepare(number, folder, {
-        DATABASE_URL: store.url,
-        SANDBOX_URL: provider.url,
-        SENDONCE_BOOTSTRAP_KEY: apiKey,
-        SENDONCE_LEASE_MARGIN_MS: String(leaseMarginMs),
-        SENDONCE_SWEEP_MS: String(sweepMs),
-        SENDONCE_DRAIN_MS: String(drainMs),
-        LOG_LEVEL: 'warn',
-      })
-      ends.push(async () => gateway.kill())
-      gateways.push(gateway)
-    }
-    await Promise.all(gateways.map(async (gateway) => gateway.start()))
-    return { postgres, sandbox, provider, stores, gateways, end }
-  } catch (error) {
-    await end()
-    throw error
-  }
+  await Promise.all(gateways.map(async (gateway) => gateway.start()))
+  return { postgres, sandbox, provider, stores, gateways }
 }
 
 export class Sandbox {
@@ -77,6 +83,7 @@ export class Sandbox {
   readonly ledgerFile: string
   readonly #env: NodeJS.ProcessEnv
   #child: ChildProcess | null = null
+  #isOver = false
 
   private constructor(folder: string, port: number) {
     this.url = `http://127.0.0.1:${port}`
@@ -90,6 +97,7 @@ export class Sandbox {
   }
 
   async start(): Promise<void> {
+    if (this.#isOver) return
     const child = spawn(process.execPath, ['src/sandbox/main.ts'], { cwd: root, env: this.#env, stdio: 'ignore' })
     this.#child = child
     for (let tries = 0; tries < 500; tries++) {
@@ -108,5 +116,10 @@ export class Sandbox {
     const exited = new Promise((done) => child.once('exit', done))
     child.kill('SIGKILL')
     await exited
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.kill()
   }
 }
