@@ -14,6 +14,7 @@ import type { Capabilities, Lookup } from '../core/capabilities.ts'
 import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
+import { under } from './place.ts'
 import type { AnswerRules, AttemptContext, HttpAdapter, LookContext, LookupCall, RenderedRequest } from './provider.ts'
 
 const blind = {
@@ -117,7 +118,7 @@ function render(
   const { messageId } = attempt
   const { channel, to, from, content } = message
   return {
-    ...placeOf(isRefused ? own.refusedUrl : own.baseUrl, '/v1/send'),
+    ...under(isRefused ? own.refusedUrl : own.baseUrl, '/v1/send'),
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -134,7 +135,7 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
     render: (_, own, { messageId }) => {
       const query = new URLSearchParams({ provider, reference: messageId })
       if (strength === 'weak') query.set('consistency', 'eventual')
-      return { ...placeOf(own.baseUrl, `/v1/messages?${query.toString()}`), method: 'GET', headers: {}, body: null }
+      return { ...under(own.baseUrl, `/v1/messages?${query.toString()}`), method: 'GET', headers: {}, body: null }
     },
     read: (body, { messageId }: LookContext) => {
       const data = memberOf(body, 'data')
@@ -143,11 +144,6 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
       return { count: ours.length, providerMessageId: textAt(ours[0], 'id') }
     },
   }
-}
-
-function placeOf(url: string, path: string): Pick<RenderedRequest, 'origin' | 'path'> {
-  const { origin, pathname } = new URL(url)
-  return { origin, path: `${pathname.replace(/\/+$/, '')}${path}` }
 }
 
 const memberOf = (value: unknown, name: string): unknown =>

@@ -13,6 +13,7 @@ import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
+import { placeOf } from './place.ts'
 import type { AnswerRules, CodeRule, HttpAdapter } from './provider.ts'
 
 const capabilities = {
@@ -182,11 +183,11 @@ function render(message: MessageRequest, own: TwilioSettings) {
     [messagingService.test(named) ? 'MessagingServiceSid' : 'From']: named,
     Body: content.text,
   })
-  const base = new URL(own.baseUrl)
+  const { origin, path } = placeOf(own.baseUrl)
   return {
-    origin: base.origin,
+    origin,
     method: 'POST',
-    path: `${base.pathname.replace(/\/+$/, '')}/2010-04-01/Accounts/${own.accountSid}/Messages.json`,
+    path: `${path}/2010-04-01/Accounts/${own.accountSid}/Messages.json`,
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
       accept: 'application/json',
