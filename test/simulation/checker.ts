@@ -44,6 +44,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     mistaken: new Map(),
     leases: new Map(),
     settledMs: new Map(),
+    verdicts: new Map(),
     claimers: new Set(),
     claims: 0,
     stored: new Set(),
