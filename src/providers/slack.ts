@@ -89,19 +89,12 @@ const wordings: Readonly<Partial<Record<CodeMeaning, Readonly<Record<string, str
   },
 }
 
-/** Where a code comes under another status than 200. */
-const statuses: Readonly<Record<string, readonly number[]>> = {
-  ratelimited: [200, 429],
-  rate_limited: [200, 429],
-  internal_error: [200, 500, 503],
-  fatal_error: [200, 500, 503],
-}
-
 const codes: Readonly<Record<string, CodeRule>> = Object.fromEntries(
   Object.entries(wordings).flatMap(([means, listed]) =>
     Object.entries(listed).map(([code, wording]) => [
       code,
-      { means: means as CodeMeaning, statuses: statuses[code] ?? [200], wording },
+      // https://docs.slack.dev/apis/web-api/rate-limits: a limit is the one refusal with a status of its own.
+      { means: means as CodeMeaning, statuses: means === 'refused_for_now' ? [200, 429] : [200], wording },
     ]),
   ),
 )

@@ -148,8 +148,8 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
           : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
       })
     },
-    sizeOf,
     database.soon,
+    sizeOf,
   )
   return async (asked) => {
     try {

@@ -26,13 +26,13 @@ interface Waiting<Item, Result> {
 
 /**
  * @param flush runs one statement for all items and gives one result for each, in their order
- * @param sizeOf about how many bytes an item adds to the statement
  * @param soon runs what it is given when this turn of the event loop is over
+ * @param sizeOf about how many bytes an item adds to the statement
  */
 export function grouped<Item, Result>(
   flush: (items: readonly Item[]) => Promise<readonly Result[]>,
+  soon: (work: () => void) => void,
   sizeOf: (item: Item) => number = () => 0,
-  soon: (work: () => void) => void = setImmediate,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let waitingBytes = 0

@@ -61,22 +61,18 @@ interface KeyQuestion {
 
 /** The returned function gives the first of the keys, in their order, that was ever seen. */
 export function keyFinder(database: Database): (question: KeyQuestion) => Promise<FoundKey | undefined> {
-  return grouped(
-    async (questions) => {
-      const asked = questions.flatMap(({ scope, keys }, asker) =>
-        keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
-      )
-      const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
-      const answers = Map.groupBy(rows, ({ asker }) => asker)
-      return questions.map(({ keys }, asker) => {
-        const found = answers.get(asker) ?? []
-        const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
-        return row === undefined ? undefined : foundKey(row)
-      })
-    },
-    () => 0,
-    database.soon,
-  )
+  return grouped(async (questions) => {
+    const asked = questions.flatMap(({ scope, keys }, asker) =>
+      keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
+    )
+    const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
+    const answers = Map.groupBy(rows, ({ asker }) => asker)
+    return questions.map(({ keys }, asker) => {
+      const found = answers.get(asker) ?? []
+      const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
+      return row === undefined ? undefined : foundKey(row)
+    })
+  }, database.soon)
 }
 
 function foundKey(row: KeyRow): FoundKey {
@@ -107,26 +103,22 @@ export interface FoundAnswer {
 export function answerFinder(
   database: Database,
 ): (question: { scope: Scope; key: string }) => Promise<FoundAnswer | undefined> {
-  return grouped(
-    async (questions) => {
-      const asked = questions.map(({ scope, key }, asker) => ({
-        asker,
-        account_id: scope.account,
-        environment: scope.environment,
-        key,
-      }))
-      const found: (FoundAnswer | undefined)[] = questions.map(() => undefined)
-      type Row = StoredAnswer & { asker: number; fingerprint: Buffer; version: number }
-      for (const { asker, fingerprint: hash, version, status, contentType, location, body } of await database.run<Row>(
-        answerByKey,
-        [JSON.stringify(asked)],
-      ))
-        found[asker] = { fingerprint: { version, hash }, answer: { status, contentType, location, body } }
-      return found
-    },
-    () => 0,
-    database.soon,
-  )
+  return grouped(async (questions) => {
+    const asked = questions.map(({ scope, key }, asker) => ({
+      asker,
+      account_id: scope.account,
+      environment: scope.environment,
+      key,
+    }))
+    const found: (FoundAnswer | undefined)[] = questions.map(() => undefined)
+    type Row = StoredAnswer & { asker: number; fingerprint: Buffer; version: number }
+    for (const { asker, fingerprint: hash, version, status, contentType, location, body } of await database.run<Row>(
+      answerByKey,
+      [JSON.stringify(asked)],
+    ))
+      found[asker] = { fingerprint: { version, hash }, answer: { status, contentType, location, body } }
+    return found
+  }, database.soon)
 }
 
 const byIds: Statement = {

@@ -173,8 +173,8 @@ export function messageSaver(database: Database): (change: Change) => Promise<bo
       const saved = new Set((await database.run<{ id: string }>(save, [jsonRows(rows)])).map(({ id }) => id))
       return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
     },
-    sizeOf,
     database.soon,
+    sizeOf,
   )
 }
 

@@ -93,6 +93,7 @@ export function passingTime(): {
     clock: (real) => ({
       ...real,
       now: () => new Date(real.now().getTime() + passedMs + jumpedMs),
+      latest: () => new Date(real.latest().getTime() + passedMs + jumpedMs),
       mark,
       elapsedMs: ({ monotonicMs }) => mark().monotonicMs - monotonicMs,
     }),

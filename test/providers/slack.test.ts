@@ -200,7 +200,9 @@ test.each([
 })
 
 test('not to be found proves nothing', () => {
-  expect(recoveryOf(capabilitiesOf(slack, settings))).toBe('lookup-weak')
+  const own = capabilitiesOf(slack, settings)
+  expect(recoveryOf(own)).toBe('lookup-weak')
+  expect(own.lookup).toMatchObject({ match: 'scan', strength: 'weak' })
 })
 
 test('over HTTP: a refusal in a 200, an acceptance, and what was accepted is found', async () => {

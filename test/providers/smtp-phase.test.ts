@@ -149,6 +149,7 @@ const rows: readonly Row[] = [
   { name: '250, one by one', script: oneByOne, outcome: 'accepted', text: 'some', code: '250 2.0.0', id: '4F1B2C3D' },
   { name: '250 of Exim', script: { dot: '250 OK id=1tHxyz-0000AB-Cd' }, outcome: 'accepted', text: 'some', code: '250', id: '1tHxyz-0000AB-Cd' },
   { name: '250 with other words', script: { dot: '250 2.0.0 mail to first@example.com queued as 4F1B2C3D' }, outcome: 'accepted', text: 'some', code: '250 2.0.0' },
+  { name: '250 with more words', script: { dot: '250 2.0.0 Ok: queued as 4F1B2C3D for first@example.com' }, outcome: 'accepted', text: 'some', code: '250 2.0.0' },
   { name: '250 with a login', script: {}, own: login, outcome: 'accepted', text: 'some', code: '250 2.0.0', id: '4F1B2C3D' },
 ]
 

@@ -267,10 +267,22 @@ test.each(['refused at the dot', 'closed after the 250'])('a connection is not k
   ends.push(() => server.close())
   const send = providerFor(server.port)
   expect((await send(email())).kind).toBe(refuses ? 'not_sent' : 'accepted')
-  await server.drained()
+  if (!refuses) await server.drained()
   expect(await send(email())).toMatchObject({ kind: 'accepted' })
   expect(server.connections()).toBe(2)
   expect(server.lines()).not.toContain('RSET')
+})
+
+test('a connection is not kept for ever', async () => {
+  const server = await scriptedSmtp()
+  ends.push(() => server.close())
+  const send = providerFor(server.port)
+  for (let n = 0; n < 101; n += 1) await send(email())
+  expect({ delivered: server.delivered().length, connections: server.connections() }).toEqual({
+    delivered: 101,
+    connections: 2,
+  })
+  expect(server.lines()).toContain('QUIT')
 })
 
 test('a reply that was not asked for is never taken for the reply to a later dot', async () => {

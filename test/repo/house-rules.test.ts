@@ -13,7 +13,7 @@ function filesBelow(folder: string): string[] {
 }
 
 /** Programs of their own, under the rules of size and leftovers alone. */
-const besides = [...filesBelow('test'), ...filesBelow('bench')]
+const besides = [...filesBelow('test'), ...filesBelow('bench'), ...filesBelow('torture')]
 
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8')
 const codeOf = (path: string): string =>

@@ -194,7 +194,7 @@ function newSaying({ chance }: World, i: number): Saying {
     ...(isNamedTwice ? { conversation: 'c', reference: text } : {}),
     ...(chance.happens(0.1) ? { intent: 'one of them' } : {}),
     ...(chance.happens(0.2) ? { sendAt: inSeconds(1, 40) } : {}),
-    ...(chance.happens(0.25) ? { notAfter: inSeconds(20, 90) } : {}),
+    ...(chance.happens(0.25) ? { notAfter: inSeconds(5, 70) } : {}),
   }
   const keys = isNamedTwice ? [`k${i + 1}`, `k${i + 1}-again`] : [chance.happens(0.2) ? 'shared' : `k${i + 1}`]
   return { account: chance.pick(['one', 'two']), keys, request }

@@ -44,6 +44,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     mistaken: new Map(),
     leases: new Map(),
     settledMs: new Map(),
+    verdicts: new Map(),
     claimers: new Set(),
     claims: 0,
     stored: new Set(),
@@ -68,10 +69,12 @@ export function createChecker(world: World, tables: Tables): Checker {
       const { alarm, because, message } = fields as { alarm?: string; because?: string; message?: string }
       const row = tables.messages.get(message ?? '')
       const lied = row !== undefined && facts.mistaken.has(eventOf(row))
+      // A verdict that is corrected was wrong when it was committed, and found then; a look-up cannot tell whose acceptance
+      // it sees, so one that began before another attempt raises it without need.
       const isWeather =
         text === 'an adapter threw' ||
         text === 'provider refuses our credentials: stopped' ||
-        (text === 'alarm' && (lied || alarm === 'provider_credentials'))
+        (text === 'alarm' && (lied || alarm === 'provider_credentials' || alarm === 'verdict_corrected'))
       if (!isWeather) facts.broken('no bug is logged', `${who}: ${text} ${alarm ?? because ?? ''}`)
     },
     answered: (asked, answer) => checkAnswer(facts, heard, asked, answer),

@@ -150,7 +150,7 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
           fail(untoldMs(), doubtful())
           if (!chance.happens(line.weather.stopsInDoubt)) return
           world.sometimes('a gateway was stopped while a statement was in doubt')
-          line.stop(chance.between(1_000, 20_000))
+          line.stop(chance.between(4_000, 20_000))
         })
       case 'executed late': {
         const toldMs = untoldMs()

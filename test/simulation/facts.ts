@@ -17,6 +17,8 @@ export interface Facts {
   readonly leases: Map<string, number>
   /** When something was settled of a message last, truly: what is written of it is by a gateway's clock. */
   readonly settledMs: Map<string, number>
+  /** How many verdicts stand in each time line. */
+  readonly verdicts: Map<string, number>
   /** Ids of requests that claimed. */
   readonly claimers: Set<string>
   claims: number

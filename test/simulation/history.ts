@@ -5,7 +5,7 @@
 import { createCallers } from './callers.ts'
 import { chanceFrom } from './chance.ts'
 import { createChecker } from './checker.ts'
-import { storeFaults, type DatabaseServer } from './connection.ts'
+import { storeFaults, type DatabaseServer, type StoreFault } from './connection.ts'
 import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
 import { createPeople } from './people.ts'
 import type { Seen } from './sometimes.ts'
@@ -22,6 +22,16 @@ export interface History {
   readonly lines: readonly string[]
   readonly seen: Seen
 }
+
+/** Faults of the data base that are worse together. */
+const storms: readonly (readonly StoreFault[])[] = [
+  storeFaults,
+  ['reply lost'],
+  ['reply lost', 'slow'],
+  ['executed late', 'overloaded'],
+  ['executed late', 'refused', 'locked'],
+  ['request lost', 'rolled back'],
+]
 
 /** After the last fault everything must have come to rest within this. */
 const calmMs = 240_000
@@ -45,8 +55,8 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   const weather: Weather = {
     network: { unconnected: rate(0.4), unanswered: rate(0.9), buggy: rate(0.05), stalled: rate(0.3) },
     storeFaultRate: rate(0.3),
-    storeFaults: chance.happens(0.3) ? storeFaults : [chance.pick(storeFaults), chance.pick(storeFaults)],
-    stopsInDoubt: rate(0.3),
+    storeFaults: chance.pick(storms),
+    stopsInDoubt: rate(0.6),
     crashes: rate(0.08),
   }
   const vendors = ['ven', 'dor'].slice(0, chance.between(1, 2)).map((name) => {
@@ -126,14 +136,14 @@ function trouble(world: World, { server, vendors, gateways, activeMs }: Troubled
       ),
     )
     // A machine that sleeps, and whose wall clock is set back before it reads the time again, cannot know that it slept.
-    if (chance.happens(0.3)) nowAndThen(20_000, () => gateway.pause(chance.between(1_000, 30_000), true))
+    if (chance.happens(0.5)) nowAndThen(15_000, () => gateway.pause(chance.between(5_000, 30_000), true))
     else nowAndThen(20_000, () => gateway.stepWallClock(chance.pick([-3_600_000, -5_000, 5_000, 3_600_000])))
     nowAndThen(60_000, () => gateway.changeAccount())
   }
   // Whoever died in the moment of a call is started again.
   const restart = (): void =>
     void world.after(3_000, () => {
-      for (const gateway of gateways) if (chance.happens(0.5)) gateway.start()
+      for (const gateway of gateways) if (chance.happens(world.now() < activeMs ? 0.5 : 1)) gateway.start()
       restart()
     })
   restart()

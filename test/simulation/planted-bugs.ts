@@ -189,10 +189,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     ),
   ),
   bug(
-    'attempt of another taken for ours after a claim in doubt',
-    change(send, 'attempt !== null && attempt.id === attemptOf(message.state)?.id', 'attempt !== null'),
-  ),
-  bug(
     'a person cancels what is unknown',
     change(
       machine,

@@ -24,7 +24,7 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
   world.note('data base', () => `${about}: ${before?.status ?? 'new'} -> ${after.status}, version ${after.version}`)
   if (after.status === 'sending' && after.attemptNumber !== null && after.leaseUntil !== null)
     facts.leases.set(leaseId(after.id, after.attemptNumber), after.leaseUntil.getTime())
-  if (before !== null && after.resolution !== before.resolution) facts.settledMs.set(after.id, world.now())
+  noteSettled(facts, before, after)
   const answer = facts.tables.answers.get(after.id)
   if (after.answerStatus !== null && answer !== undefined)
     facts.stored.add(answerId(after.id, after.answerStatus, answer.answerBody))
@@ -39,6 +39,18 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
     noteSometimes(facts, before, after)
   }
   checkHonesty(facts, after, about)
+}
+
+/** By a resolution of the message, or by a verdict on one of several attempts. */
+function noteSettled(
+  { tables, settledMs, verdicts, world }: Facts,
+  before: MessageRow | null,
+  after: MessageRow,
+): void {
+  const told = (tables.events.get(after.id) ?? []).filter(({ type }) => type === 'resolved').length
+  const isResolved = before !== null && after.resolution !== before.resolution
+  if (isResolved || told > (verdicts.get(after.id) ?? 0)) settledMs.set(after.id, world.now())
+  verdicts.set(after.id, told)
 }
 
 function checkClaim(facts: Facts, row: MessageRow): void {

@@ -129,6 +129,7 @@ export function storeConformance(open: () => readonly [Store, Store]): void {
 
   test('a change replaces the version that it was made of; of any other nothing is written', async () => {
     const message = await claimed()
+    expect(await other().findAnswer(scope, message.idempotencyKey)).toBeUndefined()
     const at = await soon(0)
     const note: Effect = { type: 'record', entry: { type: 'late_outcome', at, attemptId: null, data: { a: 1 } } }
     const sent = await change(message, sentState(message), { effects: [note] })
@@ -136,6 +137,9 @@ export function storeConformance(open: () => readonly [Store, Store]): void {
     expect([await one().saveMessage(sent), await other().saveMessage(late)]).toEqual([true, false])
     expect(await present(message)).toEqual(sent.next)
     expect(await isTaken('reconcile', message)).toBe(false)
+    const { answer } = sent.next
+    expect(await other().findAnswer(scope, message.idempotencyKey)).toMatchObject({ answer })
+    expect(await other().findAnswer({ ...scope, account: 'another' }, message.idempotencyKey)).toBeUndefined()
     expect(await other().findEvents(message.id)).toMatchObject([{ type: 'late_outcome', at, data: { a: 1 } }])
     await one().recordEvents(message.id, [{ type: 'canceled', at, attemptId: null, data: {} }])
     expect((await other().findEvents(message.id)).map(({ type }) => type)).toEqual(['late_outcome', 'canceled'])

@@ -18,7 +18,7 @@ function heldFlushes(): { ask: (item: number) => Promise<number>; flushes: Flush
       settle: (error) => (error === undefined ? resolve(items.map((item) => item * 10)) : reject(error)),
     })
     return promise
-  })
+  }, setImmediate)
   return { ask, flushes }
 }
 
@@ -104,7 +104,7 @@ describe('G2', () => {
       return found === undefined
         ? Promise.resolve(items.map((item) => item * 10))
         : Promise.reject(new Error(`poison ${found}`))
-    })
+    }, setImmediate)
     return { ask, asked }
   }
 
@@ -196,6 +196,7 @@ test('G4 a group ends before the member that makes it too large; one that is too
       groups.push(items)
       return items
     },
+    setImmediate,
     (megabytes) => megabytes * 1_000_000,
   )
   await Promise.all([0.4, 0.4, 0.4, 3, 0.1].map(ask))
