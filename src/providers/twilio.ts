@@ -38,6 +38,8 @@ const codes: Readonly<Record<string, CodeRule>> = {
   20006: { means: 'credentials', statuses: [401, 403], wording: 'Access Denied' },
   20403: { means: 'credentials', statuses: [403], wording: '403 Forbidden' },
   20404: { means: 'credentials', statuses: [404], wording: 'Not Found' },
+  // Where we are: no message would go out until PUBLIC_URL is one that Twilio takes.
+  21609: { means: 'credentials', statuses: [400], wording: "Invalid 'StatusCallback'" },
   70051: { means: 'credentials', statuses: [401, 403], wording: 'Authorization Failed' },
   // Not now. 21611 is given instead of creating the message.
   20429: { means: 'refused_for_now', statuses: [429], wording: 'Too many requests' },
