@@ -6,11 +6,12 @@ const batch = 2_000
 /** @returns how many results were erased */
 export async function runOnce(deps: Deps, retentionMs: number): Promise<number> {
   const finalBefore = new Date(deps.clock.now().getTime() - retentionMs)
-  while ((await deps.store.eraseReceipts(finalBefore, batch)) === batch);
   let erased = 0
   for (;;) {
     const some = await deps.store.eraseResults(finalBefore, batch)
     erased += some
-    if (some < batch) return erased
+    if (some < batch) break
   }
+  while ((await deps.store.eraseReceipts(finalBefore, batch)) === batch);
+  return erased
 }

@@ -147,6 +147,7 @@ const played: Readonly<Record<string, Played>> = {
       .toSorted(byId)
       .slice(0, Number(limit)),
   'erase-results': eraseResults,
+  'erase-receipts': () => [], // no provider of the simulation tells anything later
   'name-key': insertName,
   'void-key': insertTombstone,
   time: ({ nowMs }) => [{ now: new Date(nowMs) }],

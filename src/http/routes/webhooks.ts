@@ -13,8 +13,11 @@ import { Refusal } from '../../operations/refusal.ts'
 import { problemAnswers } from '../openapi.ts'
 
 const bodyLimit = 262_144
-/** Requests that are read or worked on at one time: with their bodies no more than 32 MiB. */
-const mostAtOnce = 128
+/**
+ * Requests that are read or worked on at one time, of one provider: with their bodies no more than 16 MiB. Whoever floods one
+ * keeps no other provider's out.
+ */
+const mostAtOnce = 64
 
 const params = Type.Object(
   { provider: Type.String({ description: 'The name of a provider, as it is configured.' }) },
@@ -25,7 +28,7 @@ interface Params {
 }
 
 export async function webhookRoutes(app: FastifyInstance, deps: Deps): Promise<void> {
-  let open = 0
+  const open = new Map<string, number>()
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit }, (_, bytes: Buffer, done) => done(null, bytes))
@@ -56,10 +59,11 @@ export async function webhookRoutes(app: FastifyInstance, deps: Deps): Promise<v
         },
       },
       onRequest: async (request, reply) => {
-        webhookReader(deps, request.params.provider)
-        if (open >= mostAtOnce) throw new Refusal('overloaded', null, {}, 1)
-        open++
-        reply.raw.once('close', () => open--)
+        const { name } = webhookReader(deps, request.params.provider)
+        const count = open.get(name) ?? 0
+        if (count >= mostAtOnce) throw new Refusal('overloaded', null, {}, 1)
+        open.set(name, count + 1)
+        reply.raw.once('close', () => open.set(name, (open.get(name) ?? 1) - 1))
       },
       handler: async (request, reply) => {
         const answer = await recordReceipt(deps, webhookReader(deps, request.params.provider), incoming(request))
