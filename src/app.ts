@@ -81,7 +81,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   const open = openRequests(app)
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'none'
-    deps.metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000)
+    deps.metrics.answered(request.method, route, String(reply.statusCode)).observe(reply.elapsedTime / 1000)
     request.log.debug(
       { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) },
       'answered',

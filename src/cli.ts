@@ -21,6 +21,7 @@ import { createMetrics } from './metrics.ts'
 import { newUuid } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
 import { providerSlots } from './operations/provider-slots.ts'
+import { repeatsSeen } from './operations/repeats.ts'
 import { waitersFor } from './operations/wait-for-outcome.ts'
 import { openApiText } from './openapi-text.ts'
 import { startUp } from './process.ts'
@@ -77,6 +78,7 @@ async function toolDeps(store: Store): Promise<Deps> {
     slots: providerSlots(clock),
     waiters: waitersFor(store, clock, calls),
     inFlight: calls,
+    repeats: repeatsSeen(),
     leaseMarginMs: 0,
     acceptsClaims: () => false,
     nudgeDispatcher: () => {},

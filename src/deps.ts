@@ -3,6 +3,7 @@ import type { Clock } from './clock.ts'
 import type { Channel, Environment } from './core/message-content.ts'
 import type { Metrics } from './metrics.ts'
 import type { InFlight } from './operations/in-flight.ts'
+import type { Repeats } from './operations/repeats.ts'
 import type { Waiters } from './operations/wait-for-outcome.ts'
 import type { Provider } from './providers/provider.ts'
 import type { ProviderSlots } from './operations/provider-slots.ts'
@@ -36,6 +37,7 @@ export interface Deps {
   readonly slots: ProviderSlots
   readonly waiters: Waiters
   readonly inFlight: InFlight
+  readonly repeats: Repeats
   readonly leaseMarginMs: number
   /** False once a drain has let the last requests in: nothing new is begun. */
   readonly acceptsClaims: () => boolean

@@ -15,6 +15,7 @@ import { createMetrics } from './metrics.ts'
 import { uuidMaker } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
 import { providerSlots } from './operations/provider-slots.ts'
+import { repeatsSeen } from './operations/repeats.ts'
 import { waitersFor } from './operations/wait-for-outcome.ts'
 import { createProviders } from './providers/registry.ts'
 import { startSandbox } from './sandbox/server.ts'
@@ -86,6 +87,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     slots: providerSlots(clock),
     waiters,
     inFlight: calls,
+    repeats: repeatsSeen(),
     leaseMarginMs: config.leaseMarginMs,
     acceptsClaims: () => !closed,
     nudgeDispatcher: () => nudge(),

@@ -3,11 +3,22 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+/** A child of a metric for each combination of labels, found without making an object of them each time. */
+function childOf<Child>(make: (...values: string[]) => Child): (...values: string[]) => Child {
+  const children = new Map<string, Child>()
+  return (...values) => {
+    const name = values.join(' ')
+    let child = children.get(name)
+    if (child === undefined) children.set(name, (child = make(...values)))
+    return child
+  }
+}
+
 export function createMetrics() {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
-  return {
+  const metrics = {
     registry,
     claims: new Counter({
       name: 'sendonce_claims_total',
@@ -84,6 +95,16 @@ export function createMetrics() {
       labelNames: ['provider'],
       registers,
     }),
+  }
+  const { claims, attempts, attemptSeconds, transitions, requests } = metrics
+  return {
+    ...metrics,
+    /** Of each send. */
+    claimed: childOf((result) => claims.labels(result)),
+    attempted: childOf((provider, outcome) => attempts.labels(provider, outcome)),
+    attemptTook: childOf((provider) => attemptSeconds.labels(provider)),
+    changed: childOf((from, to) => transitions.labels(from, to)),
+    answered: childOf((method, route, status) => requests.labels(method, route, status)),
   }
 }
 

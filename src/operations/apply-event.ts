@@ -51,7 +51,7 @@ export async function applyEvent(
     // What the caller knows holds for what it found; a message that was read again may have waited meanwhile.
     const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message !== found || message.state.status === 'unknown'
     if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
-      deps.metrics.transitions.inc({ from: message.state.status, to: next.state.status })
+      deps.metrics.changed(message.state.status, next.state.status).inc()
       if (next.resolution !== null && next.resolution !== message.resolution)
         deps.metrics.settled.inc({ by: next.resolution.by, to: next.state.status })
       if (next.state.status === 'unknown' && next.state.plan !== null) deps.nudgeReconciler(next.state.plan.at)

@@ -106,16 +106,16 @@ async function begin(deps: Deps, message: Message, event: On<'begin'>, leaseMs: 
 /** Makes the call of an attempt that is recorded, and stores its outcome. */
 export async function callProvider(deps: Deps, message: Message, provider: Provider, lease: Lease): Promise<Message> {
   const { attempt } = lease
-  const stopTimer = deps.metrics.attemptSeconds.startTimer({ provider: provider.name })
+  const stopTimer = deps.metrics.attemptTook(provider.name).startTimer()
   const until = mayBeginUntil(message, meansOf(provider))
-  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.now() < until
+  const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.latest() < until
   const call = provider.send(message.request, contextOf(message, attempt), gate, message.rendered)
   const outcome = await deps.inFlight.track(
     message.id,
     call.catch((error: unknown) => afterBug(deps, message, error)),
   )
   stopTimer()
-  deps.metrics.attempts.inc({ provider: provider.name, outcome: outcome.kind })
+  deps.metrics.attempted(provider.name, outcome.kind).inc()
   noteCredentials(deps, provider, outcome)
   return deps.inFlight.track(message.id, storeOutcome(deps, message, provider, lease, outcome))
 }

@@ -117,7 +117,7 @@ function countAbsence(
   const absence = absenceOf(
     { ...message, attempt },
     lookup,
-    { began, ended: deps.clock.now() },
+    { began, ended: deps.clock.latest() },
     last === undefined ? null : beganMs - last, // the end of that one, to the beginning of this
   )
   if (absence === 'once' && last === undefined) remember(looks, attempt.id, deps.clock.mark().monotonicMs)

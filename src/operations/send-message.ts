@@ -4,7 +4,9 @@
  * N1. The check stands at the very top: nothing goes out before the key is committed.
  * N2. A refusal is given only after the key was looked up: what was claimed before is answered as what it became.
  * N3. Losers never write. What was read of a key is never sent on; an unclaimed run does not exist.
- * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503.
+ * N4. A claim in doubt is read back by message id: ours, go on; absent, claim again; unreadable, 503. One that was absent
+ *     may still be made: whatever ends the request from then on, nobody says that nothing was claimed.
+ * N6. Where repeats are many the stored answer is asked for first; whatever it does not settle goes the ordinary way.
  */
 import { answerFor, type Answer } from '../core/answer.ts'
 import {
@@ -19,7 +21,7 @@ import { attemptOf, sentOf, type Message, type State } from '../core/message.ts'
 import { messageReference } from '../core/message-view.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
-import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
+import { StoreLocked, StoreOverloaded, StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
 import type { FoundKey } from '../store/read-messages.ts'
 import { callProvider, leaseMsFor, newAttempt, renderedFor, type Lease } from './dispatch-message.ts'
 import { planNew, type Names, type Plan, type SendRequest } from './plan-message.ts'
@@ -34,10 +36,13 @@ const asyncPatienceMs = 5_000
 export async function sendMessage(deps: Deps, asked: SendRequest, names: Names): Promise<Answer> {
   const since = deps.clock.mark()
   const patienceMs = asked.async ? asyncPatienceMs : Math.max(asked.waitMs, minPatienceMs)
-  const work = claimOrFind(deps, asked, names).catch((error: unknown) => {
+  const work = answerOrMessage(deps, asked, names).catch((error: unknown) => {
     throw asRefusal(error)
   })
-  const { message, claimed } = await withinPatience(deps, work, patienceMs)
+  const known = await withinPatience(deps, work, patienceMs)
+  if ('answer' in known) return known.answer
+  const { message, claimed } = known
+  deps.repeats.note(!claimed)
   const leftMs = asked.async ? 0 : asked.waitMs - deps.clock.elapsedMs(since)
   const settled = await deps.waiters.wait(message, leftMs)
   return answerFor(settled, { claimed, async: asked.async }, deps.clock.now())
@@ -58,8 +63,27 @@ interface Known {
   readonly claimed: boolean
 }
 
-async function claimOrFind(deps: Deps, asked: SendRequest, names: Names): Promise<Known> {
+async function answerOrMessage(deps: Deps, asked: SendRequest, names: Names): Promise<Known | { answer: Answer }> {
   const canonical = canonicalText(asked.request)
+  const answer = deps.repeats.areLikely() ? await storedAnswer(deps, asked, names, canonical) : undefined
+  return answer === undefined ? claimOrFind(deps, asked, names, canonical) : { answer }
+}
+
+/** The stored answer of a repeat whose message is final and whose request is the same; undefined: all else. */
+async function storedAnswer(
+  deps: Deps,
+  { scope }: SendRequest,
+  [key]: Names,
+  canonical: string,
+): Promise<Answer | undefined> {
+  const found = await deps.store.findAnswer(scope, key)
+  if (found === undefined || !fingerprintMatches(found.fingerprint, canonical)) return undefined
+  deps.metrics.claimed('repeat').inc()
+  deps.repeats.note(true)
+  return { ...found.answer, retryAfterS: null, replayed: true }
+}
+
+async function claimOrFind(deps: Deps, asked: SendRequest, names: Names, canonical: string): Promise<Known> {
   const plan = planNew(deps, asked, names)
   if (plan instanceof Refusal) {
     // Whatever speaks against a new message, a repeat is answered as what it became.
@@ -128,14 +152,15 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
   const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
   const toClaim = { message, fingerprint: version, secondKey: names[1] ?? null, leaseMs }
   let begun = false
+  let isInDoubt = false
   try {
     for (let tries = 0; tries < maxClaims; tries++) {
-      const result = await deps.store.claimMessage(toClaim).catch(inDoubt)
-      const found =
-        result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, result.kind === 'in_doubt')
+      const result = await deps.store.claimMessage(toClaim).catch((error: unknown) => inDoubt(error, isInDoubt))
+      isInDoubt ||= result.kind === 'in_doubt'
+      const found = result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, isInDoubt)
       const ours = result.kind === 'claimed' ? result.message : oursOf(found, message)
       if (ours !== undefined) {
-        deps.metrics.claims.inc({ result: 'claimed' })
+        deps.metrics.claimed('claimed').inc()
         const attempt = attemptOf(ours.state)
         // While the claim was in doubt others may have gone on: the attempt that stands there then is not ours to make.
         const isMine = attempt !== null && attempt.id === attemptOf(message.state)?.id
@@ -147,7 +172,7 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
         return { message: ours, claimed: true }
       }
       if (found !== undefined) {
-        deps.metrics.claims.inc({ result: 'repeat' })
+        deps.metrics.claimed('repeat').inc()
         return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
       }
       if (result.kind === 'intent_taken') {
@@ -196,10 +221,13 @@ function oursOf(found: FoundKey | undefined, claimed: Message): Message | undefi
   return found?.kind === 'message' && found.message.id === claimed.id ? found.message : undefined
 }
 
-/** A claim that failed, and may have been committed all the same: it must be read back. */
-function inDoubt(error: unknown): { kind: 'in_doubt' } {
+/**
+ * A claim that failed, and may have been committed all the same: it must be read back.
+ * @param wasInDoubt an earlier try may be committed yet
+ */
+function inDoubt(error: unknown, wasInDoubt: boolean): { kind: 'in_doubt' } {
   if (error instanceof StoreUnavailable && error.effect === 'doubtful') return { kind: 'in_doubt' }
-  throw error
+  throw wasInDoubt && error instanceof StoreTrouble ? new StoreUnavailable('doubtful', error) : error
 }
 
 /** The call goes on whether or not its caller stays: nobody waits for this promise but those who wait for the message. */

@@ -14,7 +14,9 @@ import type { Capabilities, Lookup } from '../core/capabilities.ts'
 import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
+import { under } from './place.ts'
 import type { AnswerRules, AttemptContext, HttpAdapter, LookContext, LookupCall, RenderedRequest } from './provider.ts'
+import { memberOf, textAt } from './read-body.ts'
 
 const blind = {
   channels,
@@ -117,7 +119,7 @@ function render(
   const { messageId } = attempt
   const { channel, to, from, content } = message
   return {
-    ...placeOf(isRefused ? own.refusedUrl : own.baseUrl, '/v1/send'),
+    ...under(isRefused ? own.refusedUrl : own.baseUrl, '/v1/send'),
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -134,7 +136,7 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
     render: (_, own, { messageId }) => {
       const query = new URLSearchParams({ provider, reference: messageId })
       if (strength === 'weak') query.set('consistency', 'eventual')
-      return { ...placeOf(own.baseUrl, `/v1/messages?${query.toString()}`), method: 'GET', headers: {}, body: null }
+      return { ...under(own.baseUrl, `/v1/messages?${query.toString()}`), method: 'GET', headers: {}, body: null }
     },
     read: (body, { messageId }: LookContext) => {
       const data = memberOf(body, 'data')
@@ -143,17 +145,4 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
       return { count: ours.length, providerMessageId: textAt(ours[0], 'id') }
     },
   }
-}
-
-function placeOf(url: string, path: string): Pick<RenderedRequest, 'origin' | 'path'> {
-  const { origin, pathname } = new URL(url)
-  return { origin, path: `${pathname.replace(/\/+$/, '')}${path}` }
-}
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
-
-function textAt(value: unknown, name: string): string | null {
-  const text = memberOf(value, name)
-  return typeof text === 'string' && text !== '' ? text : null
 }

@@ -11,6 +11,7 @@ import type { Message } from '../core/message.ts'
 import { violatedConstraint } from './database-errors.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
+import { jsonRows } from './json-rows.ts'
 import { stateColumns } from './message-rows.ts'
 
 /** A message about to be claimed: `createdAt` is set by the data base. */
@@ -130,22 +131,26 @@ function rowOf({ message, fingerprint, secondKey, leaseMs }: Claim): ClaimRow {
 
 /** The returned function throws StoreUnavailable; if its effect is `doubtful`, read the key back and compare the id. */
 export function messageClaimer(database: Database): (claim: Claim) => Promise<ClaimResult> {
-  const claimGroup = grouped<Claim, ClaimResult>(async (claims) => {
-    // In the order of the keys, so that two replicas never wait for each other.
-    const rows = claims
-      .map(rowOf)
-      .map((row) => ({ row, order: orderOf(row) }))
-      .toSorted((a, b) => (a.order < b.order ? -1 : 1))
-      .map(({ row }) => row)
-    const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
-    const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
-    return claims.map(({ message, leaseMs }) => {
-      const createdAt = times.get(message.id)
-      return createdAt === undefined
-        ? { kind: 'key_taken' }
-        : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
-    })
-  }, sizeOf)
+  const claimGroup = grouped<Claim, ClaimResult>(
+    async (claims) => {
+      // In the order of the keys, so that two replicas never wait for each other.
+      const rows = claims
+        .map(rowOf)
+        .map((row) => ({ row, order: orderOf(row) }))
+        .toSorted((a, b) => (a.order < b.order ? -1 : 1))
+        .map(({ row }) => row)
+      const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [jsonRows(rows)])
+      const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
+      return claims.map(({ message, leaseMs }) => {
+        const createdAt = times.get(message.id)
+        return createdAt === undefined
+          ? { kind: 'key_taken' }
+          : { kind: 'claimed', message: asClaimed(message, createdAt, leaseMs) }
+      })
+    },
+    sizeOf,
+    database.soon,
+  )
   return async (asked) => {
     try {
       return await claimGroup(asked)

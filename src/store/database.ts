@@ -19,6 +19,8 @@ export interface Database {
   run<Row extends pg.QueryResultRow>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
   /** Runs a cold read or write of the Prisma client, with its errors translated likewise. */
   cold<T>(work: (prisma: PrismaClient) => Promise<T>): Promise<T>
+  /** Runs it when this turn of the event loop is over: what was asked in it goes together. */
+  readonly soon: (work: () => void) => void
   close(): Promise<void>
 }
 
@@ -65,6 +67,7 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     run: async <Row extends pg.QueryResultRow>(statement: Statement, values: readonly unknown[]) =>
       translated(async () => (await pool.query<Row>({ ...statement, values: [...values] })).rows),
     cold: async (work) => translated(async () => await work(prisma)),
+    soon: (work) => void setImmediate(work),
     close: async () => {
       await prisma.$disconnect()
       await pool.end()

@@ -27,10 +27,12 @@ interface Waiting<Item, Result> {
 /**
  * @param flush runs one statement for all items and gives one result for each, in their order
  * @param sizeOf about how many bytes an item adds to the statement
+ * @param soon runs what it is given when this turn of the event loop is over
  */
 export function grouped<Item, Result>(
   flush: (items: readonly Item[]) => Promise<readonly Result[]>,
   sizeOf: (item: Item) => number = () => 0,
+  soon: (work: () => void) => void = setImmediate,
 ): (item: Item) => Promise<Result> {
   let waiting: Waiting<Item, Result>[] = []
   let waitingBytes = 0
@@ -83,6 +85,6 @@ export function grouped<Item, Result>(
       waiting.push({ item, resolve, reject })
       if (scheduled || onTheWire >= maxOnTheWire) return
       scheduled = true
-      setImmediate(next) // what arrived in this turn of the event loop goes together
+      soon(next) // what arrived in this turn of the event loop goes together
     })
 }

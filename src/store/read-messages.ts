@@ -5,7 +5,7 @@
 import type { Fingerprint } from '../core/fingerprint.ts'
 import type { Scope } from '../core/idempotency.ts'
 import type { Channel } from '../core/message-content.ts'
-import type { Message, ShownMessage, Status } from '../core/message.ts'
+import type { Message, ShownMessage, Status, StoredAnswer } from '../core/message.ts'
 import type { TimelineEntry } from '../core/events.ts'
 import type { Database, Statement } from './database.ts'
 import { findUnknownIds } from './due-work.ts'
@@ -61,18 +61,22 @@ interface KeyQuestion {
 
 /** The returned function gives the first of the keys, in their order, that was ever seen. */
 export function keyFinder(database: Database): (question: KeyQuestion) => Promise<FoundKey | undefined> {
-  return grouped(async (questions) => {
-    const asked = questions.flatMap(({ scope, keys }, asker) =>
-      keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
-    )
-    const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
-    const answers = Map.groupBy(rows, ({ asker }) => asker)
-    return questions.map(({ keys }, asker) => {
-      const found = answers.get(asker) ?? []
-      const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
-      return row === undefined ? undefined : foundKey(row)
-    })
-  })
+  return grouped(
+    async (questions) => {
+      const asked = questions.flatMap(({ scope, keys }, asker) =>
+        keys.map((key) => ({ asker, account_id: scope.account, environment: scope.environment, key })),
+      )
+      const rows = await database.run<KeyRow>(byKey, [JSON.stringify(asked)])
+      const answers = Map.groupBy(rows, ({ asker }) => asker)
+      return questions.map(({ keys }, asker) => {
+        const found = answers.get(asker) ?? []
+        const row = keys.flatMap((key) => found.filter((candidate) => candidate.key === key))[0]
+        return row === undefined ? undefined : foundKey(row)
+      })
+    },
+    () => 0,
+    database.soon,
+  )
 }
 
 function foundKey(row: KeyRow): FoundKey {
@@ -83,6 +87,46 @@ function foundKey(row: KeyRow): FoundKey {
     return { kind: 'message', key, firstSeenAt, fingerprint, message: messageFromRow(row as MessageRowWithAnswer) }
   if (row.erasedStatus === null) throw new Error(`key of message ${keyMessageId} has neither a message nor its remains`)
   return { kind: 'erased', key, firstSeenAt, fingerprint, messageId: keyMessageId, lastStatus: row.erasedStatus }
+}
+
+const answerByKey: Statement = {
+  name: 'answer-by-key',
+  text: `
+    SELECT a.asker, k.fingerprint, k.fingerprint_version AS version, w.status, w.content_type AS "contentType", w.location, w.body
+    FROM json_to_recordset($1::json) AS a (asker integer, account_id text, environment text, key text)
+      JOIN idempotency_keys k USING (account_id, environment, key)
+      JOIN answers w ON w.message_id = k.message_id`,
+}
+
+export interface FoundAnswer {
+  readonly fingerprint: Fingerprint
+  readonly answer: StoredAnswer
+}
+
+/** The returned function gives the stored answer of a key whose message is final. */
+export function answerFinder(
+  database: Database,
+): (question: { scope: Scope; key: string }) => Promise<FoundAnswer | undefined> {
+  return grouped(
+    async (questions) => {
+      const asked = questions.map(({ scope, key }, asker) => ({
+        asker,
+        account_id: scope.account,
+        environment: scope.environment,
+        key,
+      }))
+      const found: (FoundAnswer | undefined)[] = questions.map(() => undefined)
+      type Row = StoredAnswer & { asker: number; fingerprint: Buffer; version: number }
+      for (const { asker, fingerprint: hash, version, status, contentType, location, body } of await database.run<Row>(
+        answerByKey,
+        [JSON.stringify(asked)],
+      ))
+        found[asker] = { fingerprint: { version, hash }, answer: { status, contentType, location, body } }
+      return found
+    },
+    () => 0,
+    database.soon,
+  )
 }
 
 const byIds: Statement = {

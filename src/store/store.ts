@@ -16,6 +16,8 @@ export interface Store {
   saveMessage(change: Change): Promise<boolean>
   recordEvents(messageId: string, entries: readonly TimelineEntry[]): Promise<void>
   findKey(scope: Scope, keys: readonly string[]): Promise<reading.FoundKey | undefined>
+  /** Of a key whose message is final. */
+  findAnswer(scope: Scope, key: string): Promise<reading.FoundAnswer | undefined>
   findMessages(ids: readonly string[]): Promise<Message[]>
   findVersions(ids: readonly string[]): Promise<Map<string, number>>
   findMessage(scope: Scope, id: string): Promise<Message | undefined>
@@ -46,11 +48,13 @@ export interface Store {
 
 export function createStore(database: Database): Store {
   const findKey = reading.keyFinder(database)
+  const findAnswer = reading.answerFinder(database)
   return {
     claimMessage: messageClaimer(database),
     saveMessage: messageSaver(database),
     recordEvents: async (...news) => recordEvents(database, ...news),
     findKey: async (scope, names) => findKey({ scope, keys: names }),
+    findAnswer: async (scope, key) => findAnswer({ scope, key }),
     findMessages: async (ids) => reading.findMessages(database, ids),
     findVersions: async (ids) => reading.findVersions(database, ids),
     findMessage: async (...id) => reading.findMessage(database, ...id),

@@ -11,6 +11,7 @@ import type { Metrics } from '../../src/metrics.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { namesOf } from '../../src/operations/plan-message.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
+import { repeatsSeen } from '../../src/operations/repeats.ts'
 import { sendMessage } from '../../src/operations/send-message.ts'
 import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
 import type { Provider } from '../../src/providers/provider.ts'
@@ -117,6 +118,7 @@ export function mortalGateway(around: Surroundings, mishap: Mishap | null): Gate
     slots: providerSlots(clock),
     waiters: waitersFor(store, clock, calls),
     inFlight: calls,
+    repeats: repeatsSeen(),
     leaseMarginMs: 2_000,
     acceptsClaims: () => true,
     nudgeDispatcher: () => {},

@@ -49,6 +49,7 @@ export async function stopTime(database: pg.Client): Promise<PassingTime> {
     },
     clockOf: (isOver) => ({
       now: () => new Date(nowMs),
+      latest: () => new Date(nowMs),
       mark: () => ({ monotonicMs: nowMs, wallMs: nowMs }),
       elapsedMs: (since) => nowMs - since.monotonicMs,
       after: (ms, work) => {

@@ -1,12 +1,13 @@
 /** Cases in which two rules of the contract meet, or a fault falls into the narrow place between two steps. */
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { idFromUuid } from '../../src/core/ids.ts'
 import { StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Store } from '../../src/store/store.ts'
 import * as dispatcher from '../../src/workers/dispatcher.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, sms, testGateway, type TestGateway } from '../support/gateway.ts'
-import { dispatch, lapse, rescue, steerableClock } from './steps.ts'
+import { dispatch, lapse, rescue, steerableClock, untilStatus } from './steps.ts'
 import { attemptIn, heldOutcome, isReplay, messageIn, present, problemIn, timelineOf, told } from './told.ts'
 
 const database = useDatabase()
@@ -47,6 +48,43 @@ test('api.md; N4: a claim in doubt whose reading back finds the store overloaded
   expect(await database.query(`SELECT 1 FROM messages WHERE idempotency_key = 'overloaded'`)).toHaveLength(1)
   expect(told(answer)).toBe('503 store-unavailable')
   expect(problemIn(answer).sent).toBe('maybe')
+})
+
+test('api.md; N4: a claim in doubt that could not be read back yet, and then no room for another: store-unavailable, for it may be made yet', async () => {
+  let tries = 0
+  stand.in.claimMessage = async () => {
+    tries += 1
+    throw tries === 1 ? new StoreUnavailable('doubtful', 'planned') : new StoreOverloaded()
+  }
+  const answer = await gateway.send(sms('executed late'), { key: 'executed-late' })
+  expect([tries, told(answer), problemIn(answer).sent]).toEqual([2, '503 store-unavailable', 'maybe'])
+})
+
+test('N4: a claim in doubt that is read back when another attempt of it runs: that one is called once, and ended by its own caller', async () => {
+  const other = await testGateway(database.url)
+  onTestFinished(async () => other.close())
+  const outcome = heldOutcome()
+  other.provider.answer = async () => outcome.promise
+  let id = ''
+  let dispatched: Promise<void> | undefined
+  stand.in.claimMessage = async (claim) => {
+    await other.deps.store.claimMessage(claim)
+    id = idFromUuid('message', claim.message.id)
+    await lapse(database, id)
+    await rescue(other)
+    const verdict = { attempt: await attemptIn(other, id), outcome: 'not_sent', resend: true, evidence: 'not there' }
+    expect(told(await other.post(`/v1/messages/${id}/resolve`, verdict))).toBe('200 queued')
+    dispatched = dispatch(other)
+    await untilStatus(other, id, 'sending')
+    throw new StoreUnavailable('doubtful', 'planned')
+  }
+  const first = await gateway.send(sms('another attempt'), { key: 'another-attempt', prefer: 'wait=0' })
+  expect(told(first)).toBe('202 sending')
+  await gateway.deps.inFlight.idle()
+  expect([gateway.provider.calls.length, (await present(other, id)).status]).toEqual([0, 'sending'])
+  outcome.resolve(accepted())
+  await dispatched
+  expect([other.provider.calls.length, (await present(other, id)).status]).toEqual([1, 'sent'])
 })
 
 test('M4, B3: acceptance learnt after a verdict of not sent is stored although its intent has been taken meanwhile', async () => {

@@ -12,6 +12,7 @@ function handClock() {
   const timers = new Set<() => void>()
   const clock: Clock = {
     now: () => new Date(),
+    latest: () => new Date(),
     mark: () => ({ monotonicMs: 0, wallMs: 0 }),
     elapsedMs: () => 0,
     after: (_, work) => {

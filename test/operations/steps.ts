@@ -69,6 +69,7 @@ export function steerableClock(): { steer: { aheadMs: number; lagMs: number }; c
     clock: (real) => ({
       ...real,
       now: () => new Date(real.now().getTime() + steer.aheadMs),
+      latest: () => new Date(real.latest().getTime() + steer.aheadMs),
       elapsedMs: (since) => real.elapsedMs(since) + steer.lagMs,
     }),
   }

@@ -14,6 +14,7 @@ import { createMetrics } from '../../src/metrics.ts'
 import { uuidMaker } from '../../src/new-uuid.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
+import { repeatsSeen } from '../../src/operations/repeats.ts'
 import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
 import type { AttemptContext, LookContext, Provider, WriteGate } from '../../src/providers/provider.ts'
 import { openDatabase } from '../../src/store/database.ts'
@@ -161,6 +162,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
     slots: providerSlots(clock),
     waiters: waitersFor(store, clock, calls),
     inFlight: calls,
+    repeats: repeatsSeen(),
     leaseMarginMs: options.leaseMarginMs ?? 2_000,
     acceptsClaims: () => true,
     nudgeDispatcher: () => {},

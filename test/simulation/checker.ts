@@ -1,0 +1,106 @@
+/**
+ * Holds a history against the invariants of reliability.md: during it, at every write, commit and answer, and at its
+ * end. It reads the vendors' ledgers and the tables; no part of the gateway does. The first rule that does not hold ends
+ * the history.
+ */
+import type { Answer } from '../../src/core/answer.ts'
+import { idFromUuid } from '../../src/core/ids.ts'
+import type { MessageRow } from '../../src/store/message-rows.ts'
+import type { Statement } from '../../src/store/database.ts'
+import type { Refusal } from '../../src/operations/refusal.ts'
+import { checkAnswer, checkRefusal, emptyHeard, type Asked } from './answer-rules.ts'
+import { eventOf, type Facts } from './facts.ts'
+import { checkChange } from './row-rules.ts'
+import type { Tables } from './tables.ts'
+import type { Write } from './vendor.ts'
+import type { Process, World } from './world.ts'
+import { checkAcceptance, checkWrite } from './write-rules.ts'
+
+export interface Checker {
+  readonly facts: Facts
+  /** Rules that did not hold. */
+  readonly broken: readonly string[]
+  readonly writeBegins: (write: Write, process: Process) => void
+  readonly accepted: (write: Write) => void
+  readonly changed: (before: MessageRow | null, after: MessageRow | null) => void
+  readonly doubted: (statement: Statement, values: readonly unknown[]) => void
+  readonly errorLogged: (who: string, text: string, fields: object) => void
+  readonly answered: (asked: Asked, answer: Answer) => void
+  readonly refused: (asked: Asked, refusal: Refusal) => void
+  /** @param isMistaken what is said is not so */
+  readonly personSays: (event: string, outcome: 'sent' | 'not_sent', isMistaken: boolean) => void
+  /** When all faults are over, and all that could happen by itself has happened. */
+  readonly atEnd: () => void
+}
+
+export function createChecker(world: World, tables: Tables): Checker {
+  const broken: string[] = []
+  const heard = emptyHeard()
+  const facts: Facts = {
+    world,
+    tables,
+    writes: new Map(),
+    acceptances: new Map(),
+    mistaken: new Map(),
+    leases: new Map(),
+    settledMs: new Map(),
+    claimers: new Set(),
+    claims: 0,
+    stored: new Set(),
+    doubtedClaims: new Set(),
+    broken: (rule, what) => {
+      broken.push(`${rule}: ${what}`)
+      world.note('CHECKER', () => `BROKEN ${rule}: ${what}`)
+    },
+  }
+  return {
+    facts,
+    broken,
+    writeBegins: (write) => checkWrite(facts, write),
+    accepted: (write) => checkAcceptance(facts, write),
+    changed: (before, after) => checkChange(facts, before, after),
+    doubted: ({ name }, [json]) => {
+      if (name !== 'claim') return
+      for (const { id } of JSON.parse(String(json)) as { id: string }[])
+        facts.doubtedClaims.add(idFromUuid('message', id))
+    },
+    errorLogged: (who, text, fields) => {
+      const { alarm, because, message } = fields as { alarm?: string; because?: string; message?: string }
+      const row = tables.messages.get(message ?? '')
+      const lied = row !== undefined && facts.mistaken.has(eventOf(row))
+      const isWeather =
+        text === 'an adapter threw' ||
+        text === 'provider refuses our credentials: stopped' ||
+        (text === 'alarm' && (lied || alarm === 'provider_credentials'))
+      if (!isWeather) facts.broken('no bug is logged', `${who}: ${text} ${alarm ?? because ?? ''}`)
+    },
+    answered: (asked, answer) => checkAnswer(facts, heard, asked, answer),
+    refused: (asked, refusal) => checkRefusal(facts, heard, asked, refusal),
+    personSays: (event, outcome, isMistaken) => {
+      if (!isMistaken) return
+      const before = facts.mistaken.get(event) ?? { notSent: 0, sent: 0 }
+      facts.mistaken.set(
+        event,
+        outcome === 'sent' ? { ...before, sent: before.sent + 1 } : { ...before, notSent: before.notSent + 1 },
+      )
+    },
+    atEnd: () => {
+      for (const row of tables.messages.values()) {
+        const about = `${idFromUuid('message', row.id)} (${eventOf(row)})`
+        const isAtRest =
+          ['sent', 'failed', 'canceled'].includes(row.status) || (row.status === 'unknown' && row.plan === null)
+        if (!isAtRest) facts.broken('13 liveness', `${about} is still ${row.status}`)
+        const due = tables.dueWork.get(row.id)
+        if ((due?.task === 'unknown') !== (row.status === 'unknown'))
+          facts.broken(
+            '13 liveness',
+            `${about} is ${row.status}, and stands in the due work as ${due?.task ?? 'nothing'}`,
+          )
+      }
+      if (facts.claims !== tables.messages.size + tables.erased.size)
+        facts.broken('15 conservation', `${facts.claims} claims became ${tables.messages.size + tables.erased.size}`)
+      for (const id of heard.claimedNothing)
+        if (facts.claimers.has(id)) facts.broken('16 a refusal is definite', `${id} was refused, and claimed`)
+    },
+  }
+}
