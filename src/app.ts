@@ -12,6 +12,7 @@ import { keyRoutes } from './http/routes/keys.ts'
 import { messageRoutes } from './http/routes/messages.ts'
 import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
 import { providerRoutes } from './http/routes/providers.ts'
+import { webhookRoutes } from './http/routes/webhooks.ts'
 import { parseStrictJson } from './http/strict-json.ts'
 import { invalid, validatorCompiler } from './http/validation.ts'
 import { Refusal } from './operations/refusal.ts'
@@ -92,6 +93,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   messageRoutes(app, deps)
   keyRoutes(app, deps)
   providerRoutes(app, deps)
+  await webhookRoutes(app, deps)
   operatingRoutes(app, deps, readiness)
   await docsPages(app)
   return { fastify: app, idle: open.idle }

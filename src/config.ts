@@ -6,13 +6,14 @@
  * C2. A forgotten setting never opens a second memory or a sandbox in place of the real thing: live providers need a
  *     data base that was asked for, a named file must be there, and a `${VARIABLE}` must be set.
  */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { parse as parseYaml } from 'yaml'
+import { readConfigFile } from './config-file.ts'
 import { parseApiKey } from './core/api-key.ts'
-import { channels, type Channel } from './core/message-content.ts'
-import { checkProvider, type ProviderSettings } from './providers/registry.ts'
+import type { Channel } from './core/message-content.ts'
+import type { ProviderSettings } from './providers/registry.ts'
+import { addressPattern } from './providers/call-settings.ts'
+import { secretPattern } from './providers/standard-webhooks.ts'
 
 export const roles = ['api', 'worker', 'all'] as const
 export type Role = (typeof roles)[number]
@@ -20,6 +21,8 @@ export type Role = (typeof roles)[number]
 export interface Config {
   readonly host: string
   readonly port: number
+  /** Where providers reach this gateway; null: nowhere. */
+  readonly publicUrl: string | null
   /** Null: the embedded data base. */
   readonly databaseUrl: string | null
   readonly dataDir: string
@@ -33,6 +36,8 @@ export interface Config {
   /** Null: the sandbox runs in this process. */
   readonly sandboxUrl: string | null
   readonly sandboxPort: number
+  /** Null: one of the process's own, or none. */
+  readonly sandboxWebhookSecret: string | null
   readonly role: Role
   /** Say what a newcomer needs to see. */
   readonly welcome: boolean
@@ -80,6 +85,16 @@ const url =
 export const settings = [
   { name: 'HOST', default: '127.0.0.1', meaning: 'Address to listen on.' },
   { name: 'PORT', default: '3000', meaning: 'Port to listen on.', check: whole(0, 65_535) },
+  {
+    name: 'PUBLIC_URL',
+    default: null,
+    meaning:
+      'Where providers reach this gateway, to tell what became of messages (`/v1/providers/<name>/webhooks`). Without it they are not asked to.',
+    check: (value: string) =>
+      new RegExp(addressPattern).test(value) && URL.canParse(value)
+        ? null
+        : 'must be an http or https URL without login and query',
+  },
   {
     name: 'DATABASE_URL',
     default: null,
@@ -161,6 +176,14 @@ export const settings = [
     meaning: 'Port of the sandbox in the process; 0: any free one.',
     check: whole(0, 65_535),
   },
+  {
+    name: 'SANDBOX_WEBHOOK_SECRET',
+    default: null,
+    meaning:
+      'What a sandbox that runs by itself signs its receipts with, and gateways verify them by: `whsec_` and the base64 of 24 to 64 bytes. Without it: one for each process, and no receipts from a sandbox by itself.',
+    check: (value: string) =>
+      new RegExp(`^${secretPattern}$`).test(value) ? null : 'must be whsec_ and the base64 of 24 to 64 bytes',
+  },
 ] as const satisfies readonly Setting[]
 
 type SettingName = (typeof settings)[number]['name']
@@ -170,7 +193,8 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
   const mistakes: string[] = []
   const value = readSettings(env, mistakes)
   const { role, welcome } = readArguments(argv, mistakes)
-  const { providers, routes } = readFile(env, value('SENDONCE_CONFIG'), mistakes)
+  const publicUrl = value('PUBLIC_URL')
+  const { providers, routes } = readConfigFile(env, value('SENDONCE_CONFIG'), publicUrl, mistakes)
   const databaseUrl = value('DATABASE_URL')
   const embedded = value('SENDONCE_DATABASE') === 'embedded'
   if (databaseUrl === null && !embedded && providers.size > 0)
@@ -184,6 +208,7 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
   return Object.freeze({
     host: value('HOST') ?? '',
     port: number('PORT'),
+    publicUrl,
     databaseUrl,
     dataDir: resolve(value('SENDONCE_DATA_DIR') ?? ''),
     bootstrapKey: value('SENDONCE_BOOTSTRAP_KEY'),
@@ -195,6 +220,7 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
     bodyLimitBytes: number('SENDONCE_BODY_LIMIT'),
     sandboxUrl: value('SANDBOX_URL'),
     sandboxPort: number('SANDBOX_PORT'),
+    sandboxWebhookSecret: value('SANDBOX_WEBHOOK_SECRET'),
     role,
     welcome,
     providers,
@@ -243,109 +269,3 @@ function readArguments(argv: readonly string[], mistakes: string[]): { role: Rol
     return { role: 'all', welcome: false }
   }
 }
-
-interface FileConfig {
-  readonly providers: Map<string, ProviderSettings>
-  readonly routes: Map<Channel, readonly string[]>
-}
-
-function readFile(env: Env, named: string | null, mistakes: string[]): FileConfig {
-  const result: FileConfig = { providers: new Map(), routes: new Map() }
-  const path = named ?? 'sendonce.yaml'
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (named !== null || code !== 'ENOENT') mistakes.push(`SENDONCE_CONFIG: ${path} cannot be read (${code})`)
-    return result
-  }
-  let parsed: unknown
-  try {
-    parsed = parseYaml(text)
-  } catch (error) {
-    mistakes.push(`${path}: ${(error as Error).message.split('\n')[0]}`)
-    return result
-  }
-  const file = membersOf(withVariables(parsed ?? {}, '', env, mistakes), path, mistakes)
-  for (const name of Object.keys(file))
-    if (name !== 'providers' && name !== 'routes')
-      mistakes.push(`${name}: is not a member that is known here (providers, routes)`)
-  readProviders(file['providers'], result, mistakes)
-  readRoutes(file['routes'], result, mistakes)
-  return result
-}
-
-function membersOf(value: unknown, path: string, mistakes: string[]): Record<string, unknown> {
-  if (value === undefined || value === null) return {}
-  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>
-  mistakes.push(`${path}: must be a mapping`)
-  return {}
-}
-
-/** Deeper than any configuration; an alias that names itself has no end. */
-const maxDepth = 16
-
-/** Puts in the variables of `${NAME}`. One that is not set is a mistake: a secret must not silently be empty. */
-function withVariables(value: unknown, path: string, env: Env, mistakes: string[], depth = 0): unknown {
-  if (typeof value === 'string') return withVariable(value, path, env, mistakes)
-  if (typeof value !== 'object' || value === null) return value
-  if (depth > maxDepth) {
-    mistakes.push(`${path.split('.').slice(0, 3).join('.')}: is nested too deep`)
-    return {}
-  }
-  const inside = (member: unknown, name: string | number): unknown =>
-    withVariables(member, path === '' ? String(name) : `${path}.${name}`, env, mistakes, depth + 1)
-  if (Array.isArray(value)) return value.map(inside)
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inside(member, name)]))
-}
-
-function withVariable(value: string, path: string, env: Env, mistakes: string[]): string {
-  if (/\$\{[^}]*$/.test(value)) mistakes.push(`${path}: a \${ is not closed`)
-  return value.replaceAll(/\$\{([^}]*)\}/g, (_, name: string) => {
-    const found = env[name]
-    if (found !== undefined && found !== '') return found
-    mistakes.push(`${path}: the environment variable ${name} is not set`)
-    return unset
-  })
-}
-
-/** Stands where a variable is missing, so that the one mistake does not bring a second about an empty value. */
-const unset = 'unset-'.repeat(8)
-
-function readProviders(value: unknown, { providers }: FileConfig, mistakes: string[]): void {
-  for (const [name, given] of Object.entries(membersOf(value, 'providers', mistakes))) {
-    const path = `providers.${name}`
-    if (!/^[a-z0-9][a-z0-9-]{0,62}$/.test(name) || name.startsWith('sandbox'))
-      mistakes.push(`${path}: a name has small letters, digits and -, at most 63, and does not begin with sandbox`)
-    const checked = checkProvider(membersOf(given, path, mistakes))
-    if ('mistakes' in checked) mistakes.push(...checked.mistakes.map((mistake) => `${path}${mistake}`))
-    else providers.set(name, checked)
-  }
-}
-
-function readRoutes(value: unknown, { providers, routes }: FileConfig, mistakes: string[]): void {
-  for (const [channel, given] of Object.entries(membersOf(value, 'routes', mistakes))) {
-    const path = `routes.${channel}`
-    if (!isChannel(channel)) {
-      mistakes.push(`${path}: is not a channel (${channels.join(', ')})`)
-      continue
-    }
-    const names = Array.isArray(given) ? (given as unknown[]) : []
-    if (names.length === 0) mistakes.push(`${path}: must be a list with the names of providers`)
-    for (const [i, name] of names.entries()) {
-      const provider = typeof name === 'string' ? providers.get(name) : undefined
-      if (provider === undefined)
-        mistakes.push(`${path}.${i}: there is no provider ${JSON.stringify(name)} that is right`)
-      else if (!provider.channels.includes(channel))
-        mistakes.push(`${path}.${i}: ${String(name)} does not take ${channel}`)
-      else if (names.indexOf(name) !== i) mistakes.push(`${path}.${i}: ${String(name)} is named twice`)
-    }
-    routes.set(
-      channel,
-      names.filter((name) => typeof name === 'string'),
-    )
-  }
-}
-
-const isChannel = (value: string): value is Channel => (channels as readonly string[]).includes(value)

@@ -2,6 +2,7 @@
  * One gateway: everything that runs in a process, started in order and ended in the reverse one. What was started before
  * a failure is ended again: nothing stays half-started.
  */
+import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -59,16 +60,21 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   await clock.synchronise()
   const { key, madeKey } = await bootstrapKeyFor(config)
 
+  const secret = config.sandboxWebhookSecret ?? (config.sandboxUrl === null ? madeSecret() : null)
   const sandbox =
     config.sandboxUrl === null
       ? await startSandbox({
           host: '127.0.0.1',
           port: config.sandboxPort,
           ledgerFile: join(config.dataDir, 'sandbox-ledger.jsonl'),
+          receiptSecret: secret,
         })
       : { url: config.sandboxUrl, close: async () => {} }
   ends.push(async () => sandbox.close())
-  const providers = createProviders(config.providers, config.routes, sandbox.url)
+  // One that runs in the process is told where this gateway listens, as soon as it does.
+  let ownUrl: string | null = null
+  const publicUrl = (): string | null => (config.sandboxUrl === null ? ownUrl : config.publicUrl)
+  const providers = createProviders(config.providers, config.routes, sandbox.url, { publicUrl, secret })
   ends.push(async () => providers.close())
 
   const calls = inFlight()
@@ -106,6 +112,8 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     const taken = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
     throw new Error(`cannot listen on ${config.host}:${config.port}: ${taken}; set PORT or HOST`, { cause: error })
   })
+  const url = urlOf(app.fastify.server.address(), config.host)
+  ownUrl = url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   const workers = startWorkers(deps, clock, {
     role: config.role,
     sweepMs: config.sweepMs,
@@ -113,7 +121,6 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   })
   nudge = () => workers.nudgeDispatcher()
   nudgeAt = (at) => workers.nudgeReconciler(at)
-  const url = urlOf(app.fastify.server.address(), config.host)
   log.info({ url, docs: `${url}/docs`, role: config.role }, 'ready')
 
   return {
@@ -143,6 +150,9 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     },
   }
 }
+
+/** For receipts of the sandbox in this process: nobody else has to know it. */
+const madeSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
 
 /** @returns whether `work` ended in time */
 async function within(clock: Clock, ms: number, work: Promise<void>): Promise<boolean> {

@@ -38,6 +38,12 @@ export function createMetrics() {
       labelNames: ['provider', 'result'],
       registers,
     }),
+    receipts: new Counter({
+      name: 'sendonce_receipts_total',
+      help: 'Events that providers told by webhook: `applied`, `repeated`, of an `unknown` message, `foreign`, `put_off`, or refused as `forged`, `stale`, `unreadable`.',
+      labelNames: ['provider', 'result'],
+      registers,
+    }),
     attemptSeconds: new Histogram({
       name: 'sendonce_attempt_seconds',
       help: 'Duration of calls to providers.',

@@ -6,9 +6,11 @@ import type { Absence, RecoveryMeans } from './recovery.ts'
 import {
   attemptOf,
   type Attempt,
+  type Delivery,
   type EndedAttempt,
   type Message,
   type OpenAttempt,
+  type Proof,
   type Resolution,
   type State,
 } from './message.ts'
@@ -65,6 +67,23 @@ export type Event =
       readonly apiKey: string
       readonly at: Date
     }
+  | ReceiptEvent
+
+/** What a provider told later, by webhook. Each kind proves that it had accepted the message. */
+export interface ReceiptEvent {
+  readonly type: 'receipt'
+  /** Made of the provider and its event: the time line has one line of it, however often it is told. */
+  readonly lineId: string
+  readonly provider: string
+  readonly evidence: 'accepted' | Delivery['status']
+  /** Null where the provider names the message alone. */
+  readonly attemptId: string | null
+  readonly providerMessageId: string | null
+  readonly code: string | null
+  /** When it happened, as the provider tells. */
+  readonly occurredAt: Date
+  readonly at: Date
+}
 
 export type On<T extends Event['type']> = Extract<Event, { type: T }>
 
@@ -84,6 +103,7 @@ export const timelineTypes = [
   'lease_lapsed',
   'warranted',
   'looked',
+  'receipt',
   'gave_up',
   'expired',
   'canceled',
@@ -92,6 +112,8 @@ export const timelineTypes = [
 
 /** One line of a message's time line. `data` holds no recipient, text or secret. */
 export interface TimelineEntry {
+  /** Of what may be told twice at the same moment: it is written once. All others get one when they are written. */
+  readonly id?: string
   readonly type: (typeof timelineTypes)[number]
   readonly at: Date
   readonly attemptId: string | null
@@ -103,6 +125,8 @@ export interface Changes {
   readonly open?: readonly OpenAttempt[]
   readonly resolution?: Resolution
   readonly rendered?: string | null
+  readonly delivery?: Delivery
+  readonly proof?: Proof
 }
 
 export type Decision =
@@ -134,7 +158,8 @@ export const record = (
   at: Date,
   attemptId: string | null = null,
   data: TimelineEntry['data'] = {},
-): Effect => ({ type: 'record', entry: { type, at, attemptId, data } })
+  id?: string,
+): Effect => ({ type: 'record', entry: { type, at, attemptId, data, ...(id === undefined ? {} : { id }) } })
 
 export const alarm = (name: Alarm): Effect => ({ type: 'alarm', name })
 

@@ -3,7 +3,14 @@
  */
 import { idFromUuid } from './ids.ts'
 import { keySource } from './idempotency.ts'
-import { openAttemptIds, statusReason, type ShownMessage, type Resolution, type State } from './message.ts'
+import {
+  openAttemptIds,
+  statusReason,
+  type Delivery,
+  type Resolution,
+  type ShownMessage,
+  type State,
+} from './message.ts'
 
 export function messageView(message: ShownMessage) {
   const { state, request } = message
@@ -32,7 +39,7 @@ export function messageView(message: ShownMessage) {
     createdAt: message.createdAt.toISOString(),
     updatedAt: message.updatedAt.toISOString(),
     sentAt: state.status === 'sent' ? state.sentAt.toISOString() : null,
-    delivery: null,
+    delivery: deliveryView(message.delivery),
     resolution: resolutionView(message.resolution),
     plan: state.status === 'unknown' ? planView(state) : null,
     openAttempts: openAttemptIds(message).map((id) => idFromUuid('attempt', id)),
@@ -43,6 +50,9 @@ export function messageView(message: ShownMessage) {
 function emailFields(request: { cc?: readonly string[]; bcc?: readonly string[]; replyTo?: string }) {
   return { cc: request.cc ?? [], bcc: request.bcc ?? [], replyTo: request.replyTo ?? null }
 }
+
+const deliveryView = (delivery: Delivery | null) =>
+  delivery === null ? null : { ...delivery, at: delivery.at.toISOString() }
 
 export function resolutionView(resolution: Resolution | null) {
   if (resolution === null) return null

@@ -50,7 +50,7 @@ export interface Plan {
   readonly steps: number
 }
 
-export const resolutionSources = ['provider_replay', 'lookup', 'late_answer', 'operator'] as const
+export const resolutionSources = ['provider_replay', 'lookup', 'receipt', 'late_answer', 'operator'] as const
 
 /** How an `unknown` ended. */
 export interface Resolution {
@@ -61,6 +61,24 @@ export interface Resolution {
   /** The API key of the person who settled it, and what they saw. */
   readonly apiKey?: string
   readonly evidence?: string
+}
+
+export const deliveryStatuses = ['delivered', 'undelivered'] as const
+
+/** What receipts say became of a message after its acceptance: kept beside the status, never in it. */
+export interface Delivery {
+  readonly status: (typeof deliveryStatuses)[number]
+  /** The provider's time where it gives one, else that of the receipt's arrival; never later than that. */
+  readonly at: Date
+  /** The provider's own code. */
+  readonly code: string | null
+}
+
+/** A receipt that came while a call runs: it proves that the message was accepted, whatever that call tells. */
+export interface Proof {
+  readonly attemptId: string | null
+  readonly providerMessageId: string | null
+  readonly at: Date
 }
 
 export type FailedReason = 'provider_refused' | 'expired' | 'resolved_not_sent'
@@ -115,6 +133,8 @@ export interface ShownMessage {
   readonly open: readonly OpenAttempt[]
   /** How the last unknown attempt was settled; null if none was. */
   readonly resolution: Resolution | null
+  /** What the last receipt of a delivery told; null if none did. */
+  readonly delivery: Delivery | null
   readonly state: State
 }
 
@@ -126,6 +146,8 @@ export interface Message extends ShownMessage {
    * provider's own format; null for all others.
    */
   readonly rendered: string | null
+  /** Only while it is `sending`. */
+  readonly proof: Proof | null
 }
 
 export const isFinal = (status: Status): boolean => status === 'sent' || status === 'failed' || status === 'canceled'

@@ -43,6 +43,12 @@ export const problems = {
     retryable: false,
     advice: 'Send `Authorization: Bearer so_live_…` (or so_test_…) with a key that exists and is not revoked.',
   },
+  'webhook-forged': {
+    status: 401,
+    title: 'The signature does not hold',
+    retryable: false,
+    advice: 'Nothing was taken in; compare the secret of the provider with the one configured here, and PUBLIC_URL.',
+  },
   forbidden: {
     status: 403,
     title: 'The API key lacks the scope',

@@ -164,3 +164,10 @@ const recoveryDelayMs = (steps: number, random: number): number =>
 const after = (at: Date, ms: number): Date => new Date(at.getTime() + ms)
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b)
 const later = (a: Date, b: Date): Date => (a > b ? a : b)
+
+/** Under one key of the provider's, and in its window, two acceptances are one. */
+export function isOneByKey(known: Attempt, attempt: Attempt, means: RecoveryMeans | null): boolean {
+  if (means === null || means.deduplication === null || !isSameProvider(known, attempt)) return false
+  const { lifetimeMs, marginMs } = means.deduplication
+  return Math.abs(known.startedAt.getTime() - attempt.startedAt.getTime()) < lifetimeMs - marginMs
+}

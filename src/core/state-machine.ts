@@ -7,7 +7,8 @@
  * M2. A lapsed lease makes `unknown`, never another attempt.
  * M3. From `unknown` another attempt begins only by a warrant (recovery.ts): the provider's own deduplication, an absence
  *     that is proven, or a person's verdict; each warrants one attempt, and none after notAfter.
- * M4. `sent` is final. `failed` and `canceled` give way to an acceptance learnt later, and to nothing else.
+ * M4. `sent` is final, and so is its answer. `failed` and `canceled` give way to an acceptance learnt later, and to nothing
+ *     else.
  * M5. `canceled` is entered only from a message that waits: nothing of it was, or may have been, accepted.
  * M6. While one attempt is open nothing but acceptance is believed of the message, whatever its other attempts say.
  */
@@ -27,7 +28,8 @@ import {
 } from './events.ts'
 import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
 import { fold, type Evidence } from './outcome.ts'
-import { isSameProvider, keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
+import { isOneByKey, keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
+import { acceptedBeside, receipt, settledByProof } from './receipt.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
 import { looked, replan, settle, withoutOpen } from './settle-unknown.ts'
 
@@ -49,6 +51,8 @@ export function decide(message: Message, event: Event): Decision {
       return cancel(message, event)
     case 'settle':
       return settle(message, event)
+    case 'receipt':
+      return receipt(message, event)
   }
 }
 
@@ -106,17 +110,12 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
     case 'canceled':
       return lateOutcome(message, event, ended, late)
     case 'sent':
-      return ended.outcome === 'accepted' && attempt.id !== state.attempt.id && !isOneByKey(state.attempt, event)
+      return ended.outcome === 'accepted' &&
+        attempt.id !== state.attempt.id &&
+        !isOneByKey(state.attempt, attempt, event.means)
         ? ignored('it was accepted by another attempt: sent twice', late, alarm('accepted_twice'))
         : ignored('it is sent already', late)
   }
-}
-
-/** Under one key of the provider's, and in its window, two acceptances are one. */
-function isOneByKey(known: EndedAttempt, { attempt, means }: On<'outcome'>): boolean {
-  if (means === null || means.deduplication === null || !isSameProvider(known, attempt)) return false
-  const { lifetimeMs, marginMs } = means.deduplication
-  return Math.abs(known.startedAt.getTime() - attempt.startedAt.getTime()) < lifetimeMs - marginMs
 }
 
 const isSameNews = (a: EndedAttempt, b: EndedAttempt): boolean =>
@@ -136,10 +135,14 @@ function followOutcome(
   const by = late ?? (message.open.length > 0 ? 'provider_replay' : null)
   const resolution = (result: Resolution['outcome']): Changes =>
     by === null ? {} : { resolution: { by, at, attemptId: ended.id, outcome: result } }
+  const proven = told.kind === 'accepted' ? null : settledByProof(message, ended, at)
+  if (proven !== null) return proven
   switch (fold(message.open.length > 0 ? 'unknown' : null, told.kind)) {
     case 'accepted': {
-      const providerMessageId = told.kind === 'accepted' ? told.providerMessageId : null
-      return transition({ status: 'sent', attempt: ended, providerMessageId, sentAt: at }, resolution('sent'))
+      const own = told.kind === 'accepted' ? told.providerMessageId : null
+      const { providerMessageId, alarms } = acceptedBeside(message.proof, own)
+      const next: State = { status: 'sent', attempt: ended, providerMessageId, sentAt: at }
+      return transition(next, resolution('sent'), ...alarms)
     }
     case 'unknown':
       return stillUnknown(message, event, ended)
@@ -220,9 +223,12 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
         endUnseen: true,
       }
       const ended: EndedAttempt = { ...state.attempt, endedAt: at, outcome: 'unknown', evidence }
+      const lapsed = record('lease_lapsed', at, ended.id)
+      const proven = settledByProof(message, ended, at)
+      if (proven !== null) return withEffects(proven, lapsed)
       const steps = repeatsSoFar(message, ended)
       const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps })
-      return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))
+      return transition({ status: 'unknown', attempt: ended, plan }, {}, lapsed)
     }
     case 'scheduled':
     case 'queued':
@@ -276,6 +282,7 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
   const begins = next.status === 'sending' && message.state.status !== 'sending'
   const isUnsettled = next.status === 'sending' || next.status === 'unknown'
   const { open = message.open, resolution = message.resolution, rendered = message.rendered } = changes
+  const { delivery = message.delivery, proof = message.proof } = changes
   const changed: Message = {
     ...message,
     state: next,
@@ -285,7 +292,12 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
     provider: begins ? next.attempt.provider : message.provider,
     open: isUnsettled ? open : [],
     resolution,
+    delivery,
     rendered: isUnsettled || next.status === 'queued' ? rendered : null,
+    proof: next.status === 'sending' && !begins ? proof : null,
   }
-  return isFinal(next.status) ? { ...changed, answer: finalAnswer(changed) } : changed
+  // M4: what became final before is answered as it was, whatever is learnt beside it.
+  return isFinal(next.status) && next.status !== message.state.status
+    ? { ...changed, answer: finalAnswer(changed) }
+    : changed
 }

@@ -6,8 +6,7 @@
  *     another attempt follows.
  * T2. Oldest first; what happened within one millisecond stands in the order in which it happened.
  */
-import { createHash } from 'node:crypto'
-import { idFromUuid } from './ids.ts'
+import { idFromUuid, uuidOf } from './ids.ts'
 import { attemptOf, endedAttemptOf, type ShownMessage } from './message.ts'
 import type { TimelineEntry } from './events.ts'
 
@@ -59,15 +58,6 @@ function linesOf(messageId: string, entry: RecordedEntry): RecordedEntry[] {
   ]
 }
 
-const withIds = (messageId: string, entry: TimelineEntry): RecordedEntry[] => [{ ...entry, id: idOf(messageId, entry) }]
-
-/** A UUIDv7 (RFC 9562, 5.7) of the line's time, whose other bits are a hash of what the line is. */
-function idOf(messageId: string, { type, at, attemptId }: TimelineEntry): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([messageId, type, attemptId]))
-    .digest()
-  hash[6] = 0x70 | ((hash[6] ?? 0) & 0x0f)
-  hash[8] = 0x80 | ((hash[8] ?? 0) & 0x3f)
-  hash.writeUIntBE(Math.max(at.getTime(), 0), 0, 6)
-  return hash.subarray(0, 16).toString('hex')
-}
+const withIds = (messageId: string, entry: TimelineEntry): RecordedEntry[] => [
+  { ...entry, id: uuidOf(entry.at, [messageId, entry.type, entry.attemptId]) },
+]

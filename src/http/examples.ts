@@ -92,9 +92,11 @@ function exampleMessage(state: State): Message {
     attempts: state.status === 'queued' ? 0 : 1,
     open: [],
     resolution: null,
+    delivery: null,
     state,
     answer: null,
     rendered: null,
+    proof: null,
   }
 }
 

@@ -12,6 +12,7 @@ export function answerProblem(reply: FastifyReply, refusal: Refusal): FastifyRep
   const body = problemBody(refusal.type, occurrence(reply.request.id), refusal.detail, refusal.extras)
   if (refusal.retryAfterS !== null) reply.header('retry-after', refusal.retryAfterS)
   if (refusal.type === 'unauthorized') reply.header('www-authenticate', 'Bearer')
+  if (refusal.type === 'webhook-forged') reply.header('www-authenticate', 'Webhook-Signature')
   return reply.code(body.status).type(problemType).send(JSON.stringify(body))
 }
 

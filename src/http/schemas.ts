@@ -5,7 +5,7 @@
 import { Type, type Static, type TSchema } from 'typebox'
 import { keySources } from '../core/idempotency.ts'
 import { channels, environments } from '../core/message-content.ts'
-import { resolutionSources, statuses } from '../core/message.ts'
+import { deliveryStatuses, resolutionSources, statuses } from '../core/message.ts'
 import { outcomeKinds } from '../core/outcome.ts'
 import { timelineTypes } from '../core/events.ts'
 import { requestSchemas } from './request-schemas.ts'
@@ -22,6 +22,15 @@ const resolution = Type.Object(
     outcome: Type.Enum(['sent', 'not_sent']),
     apiKey: nullable(Type.String(), { description: 'Id of the API key of whoever settled it.' }),
     evidence: nullable(Type.String(), { description: 'What they saw.' }),
+  },
+  strict,
+)
+
+const delivery = Type.Object(
+  {
+    status: Type.Enum([...deliveryStatuses]),
+    at: time('When, as the provider tells; else when its receipt came.'),
+    code: nullable(Type.String(), { description: "The provider's own code." }),
   },
   strict,
 )
@@ -68,7 +77,7 @@ export const message = Type.Object(
     createdAt: time('When the key was claimed.'),
     updatedAt: time('The last change.'),
     sentAt: nullable(time('When the provider accepted it.')),
-    delivery: Type.Null({ description: 'What receipts say; none are taken in yet.' }),
+    delivery: nullable(delivery, { description: 'What receipts say became of it; null: none came yet.' }),
     resolution: nullable(resolution, {
       description: 'How an unknown outcome was settled; the last one, if there were several.',
     }),

@@ -50,7 +50,8 @@ export async function applyEvent(
     const { leaseMs = null } = options
     // What the caller knows holds for what it found; a message that was read again may have waited meanwhile.
     const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message !== found || message.state.status === 'unknown'
-    if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork })) {
+    const keepsAnswer = next.answer === message.answer
+    if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork, keepsAnswer })) {
       deps.metrics.changed(message.state.status, next.state.status).inc()
       if (next.resolution !== null && next.resolution !== message.resolution)
         deps.metrics.settled.inc({ by: next.resolution.by, to: next.state.status })

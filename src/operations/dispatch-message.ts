@@ -61,8 +61,10 @@ export function renderedFor(message: Message, provider: Provider, attempt: Attem
 const contextOf = (message: Message, attempt: Attempt): AttemptContext => ({
   messageId: idFromUuid('message', message.id),
   account: message.account,
+  provider: attempt.provider,
   // Known before the claim, and the same for every attempt: the time in the row is the data base's to set.
   createdAt: timeOfUuid(message.id),
+  attemptId: idFromUuid('attempt', attempt.id),
   attemptNumber: attempt.number,
   startedAt: attempt.startedAt,
   traceparent: message.traceparent,

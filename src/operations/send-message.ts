@@ -276,9 +276,11 @@ function newMessage(
     attempts: state.status === 'sending' ? 1 : 0,
     open: [],
     resolution: null,
+    delivery: null,
     state,
     answer: null,
     rendered: null,
+    proof: null,
   }
   return state.status === 'sending' ? { ...message, rendered: renderedFor(message, provider, attempt) } : message
 }

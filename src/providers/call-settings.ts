@@ -1,6 +1,9 @@
 /** The settings that every HTTP adapter has, once: names, bounds, sentences. */
 import { Type } from 'typebox'
 
+/** An http or https address without login and query, a path in it included. */
+export const addressPattern = '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$'
+
 /** @param defaults in milliseconds */
 export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeoutMs: number }) => ({
   connectTimeoutMs: Type.Integer({
@@ -26,7 +29,7 @@ export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeout
 /** Where an API is. @param follows the path that the adapter asks for */
 export const apiUrl = (api: { default: string; follows: string }) =>
   Type.String({
-    pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$',
+    pattern: addressPattern,
     default: api.default,
     description: `Where the API is; a path in it is kept in front of ${api.follows}.`,
   })

@@ -69,8 +69,19 @@ export function httpProvider<Settings extends CallSettings>(
       const result = await callProvider(agent, request, settings, () => true)
       return judgeLook(result, (body) => lookup.read(body, look))
     },
+    parseWebhook: webhooksOf(adapter, settings),
     close: async () => agent.destroy(),
   }
+}
+
+function webhooksOf<Settings extends CallSettings>(
+  { adapter, webhooks }: HttpAdapter<Settings>,
+  settings: Settings,
+): Provider['parseWebhook'] {
+  if (webhooks === undefined) return { lacks: `the adapter ${adapter} knows none` }
+  const setting = webhooks.lacks(settings)
+  if (setting !== null) return { lacks: `its setting ${setting} is missing` }
+  return (request, now) => webhooks.parse(request, settings, now)
 }
 
 /** V2. */

@@ -11,14 +11,25 @@
  * LN2. LINE has no error codes: a status with its error body and the `x-line-request-id` that all its answers carry is
  *      one of ours. A body `{"message":…}` alone is any gateway's.
  * LN3. "The Messaging API doesn't process requests that return HTTP status code 429."
+ * LN4. LINE tells nothing of what becomes of a push message. Its webhooks (what people write, who follows) are verified
+ *      and acknowledged, for it suspends those of a server that does not answer; nothing of them is kept.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import { uuidFromId } from '../core/ids.ts'
 import type { ChatRequest, MessageRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings } from './call-settings.ts'
+import { headerOf, hmacOf, isSame, jsonOf } from './incoming.ts'
 import { under } from './place.ts'
-import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, HttpAnswer, RenderedRequest } from './provider.ts'
+import type {
+  AnswerRules,
+  AttemptContext,
+  CodeRule,
+  HttpAdapter,
+  HttpAnswer,
+  RenderedRequest,
+  WebhookRules,
+} from './provider.ts'
 import { memberOf, textAt } from './read-body.ts'
 
 const hourMs = 3_600_000
@@ -72,6 +83,9 @@ const settings = Type.Object(
       description:
         'A channel access token. With another one it counts as another provider: what was open is then for a person to settle.',
     }),
+    channelSecret: Type.Optional(
+      Type.String({ pattern: '^[\\x21-\\x7e]+$', description: 'The channel secret, which signs webhooks.' }),
+    ),
     baseUrl: apiUrl({ default: 'https://api.line.me', follows: '/v2/bot/message/push' }),
     ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 10_000 }),
   },
@@ -144,6 +158,16 @@ const answers: AnswerRules = {
 
 const has = (headers: HttpAnswer['headers'], name: string): boolean => textAt(headers, name) !== null
 
+/** https://developers.line.biz/en/docs/messaging-api/verify-webhook-signature/ */
+const webhooks: WebhookRules<LineSettings> = {
+  lacks: ({ channelSecret }) => (channelSecret === undefined ? 'channelSecret' : null),
+  parse(request, { channelSecret = '' }) {
+    const right = hmacOf('sha256', channelSecret, request.rawBody, 'base64')
+    if (channelSecret === '' || !isSame(headerOf(request, 'x-line-signature'), right)) return { refused: 'forged' }
+    return Array.isArray(memberOf(jsonOf(request.rawBody), 'events')) ? { events: [] } : { refused: 'unreadable' }
+  },
+}
+
 export const line: HttpAdapter<LineSettings> = {
   adapter: 'line',
   capabilities,
@@ -153,4 +177,5 @@ export const line: HttpAdapter<LineSettings> = {
   render,
   authorise,
   answers,
+  webhooks,
 }

@@ -11,6 +11,10 @@ export function placeOf(baseUrl: string): { readonly origin: string; readonly pa
   return place
 }
 
+/** Where a provider's webhooks reach the gateway. @param publicUrl its address as the provider sees it */
+export const webhookUrl = (publicUrl: string, provider: string): string =>
+  `${publicUrl.replace(/\/+$/, '')}/v1/providers/${provider}/webhooks`
+
 /** The place of `path` under a base URL. */
 export function under(baseUrl: string, path: string): { readonly origin: string; readonly path: string } {
   const place = placeOf(baseUrl)

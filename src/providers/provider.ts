@@ -18,8 +18,11 @@ import type { LookResult, Outcome } from '../core/outcome.ts'
 export interface AttemptContext {
   /** Whose message it is; never sent. */
   readonly account: string
+  /** The provider's name in the configuration. */
+  readonly provider: string
   readonly messageId: string
   readonly createdAt: Date
+  readonly attemptId: string
   readonly attemptNumber: number
   readonly startedAt: Date
   readonly traceparent: string | null
@@ -97,6 +100,49 @@ export interface LookupCall<Settings> {
   readonly read: (body: unknown, look: LookContext) => { count: number; providerMessageId: string | null } | null
 }
 
+/** A request that came in: not a byte of it is believed yet. */
+export interface IncomingWebhook {
+  readonly rawBody: Buffer
+  /** By small names; what came several times is a list, or joined. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** Path and query, as they came. */
+  readonly url: string
+  readonly query: URLSearchParams
+}
+
+/** What a provider tells of a message after its answer, or before. */
+export interface WebhookEvent {
+  /** The provider's id of the event, where it gives one that its signature covers; else made of what makes it that event. */
+  readonly eventId: string
+  /** Our id of the message (msg_…), as the provider repeats it. What has none that is ours is not kept. */
+  readonly messageId: string | null
+  /** Our id of the attempt (att_…), where the provider repeats it. */
+  readonly attemptId: string | null
+  readonly providerMessageId: string | null
+  /** `accepted`: the provider has it, and no more is known. */
+  readonly kind: 'accepted' | 'delivered' | 'undelivered'
+  /** Null: it does not say when. */
+  readonly at: Date | null
+  /** The provider's code, never its text. */
+  readonly code: string | null
+}
+
+export type ParsedWebhook =
+  | {
+      readonly events: readonly WebhookEvent[]
+      /** What the provider wants to read in the answer. */
+      readonly answer?: { readonly contentType: string; readonly body: string }
+    }
+  /** `stale`: signed, but too long ago to be taken in. `unreadable`: signed, and not what the provider documents. */
+  | { readonly refused: 'forged' | 'stale' | 'unreadable' }
+
+/** How a provider's webhooks are read. */
+export interface WebhookRules<Settings> {
+  /** The setting without which none can be verified or asked for; null: all are there. */
+  readonly lacks: (settings: Settings) => string | null
+  readonly parse: (request: IncomingWebhook, settings: Settings, now: Date) => ParsedWebhook
+}
+
 /** What an adapter declares, whatever it speaks. */
 export interface AdapterFacts<Settings> {
   readonly adapter: string
@@ -119,6 +165,8 @@ export interface HttpAdapter<Settings extends CallSettings> extends AdapterFacts
   readonly answers: AnswerRules
   /** Present where `capabilities.lookup` is declared. */
   readonly lookup?: LookupCall<Settings>
+  /** Absent: the provider tells nothing later, or nothing of use. */
+  readonly webhooks?: WebhookRules<Settings>
 }
 
 /** An adapter of another protocol than HTTP: it makes its calls itself. */
@@ -147,5 +195,7 @@ export interface Provider {
   send(message: MessageRequest, attempt: AttemptContext, gate: WriteGate, rendered: string | null): Promise<Outcome>
   /** Asks what it accepted under our reference. Only of a provider that declares a look-up. */
   look(message: MessageRequest, look: LookContext): Promise<LookResult>
+  /** What a webhook of it tells. Pure. Or, in words, why none is taken. */
+  readonly parseWebhook: ((request: IncomingWebhook, now: Date) => ParsedWebhook) | { readonly lacks: string }
   close(): Promise<void>
 }

@@ -7,6 +7,7 @@ import { channels, type Channel, type Environment } from '../core/message-conten
 import { govukNotify } from './govuk-notify.ts'
 import { capabilitiesOf, httpProvider } from './http-provider.ts'
 import { line } from './line.ts'
+import { webhookUrl } from './place.ts'
 import { postmark } from './postmark.ts'
 import type { HttpAdapter, OwnAdapter, Provider } from './provider.ts'
 import { resend } from './resend.ts'
@@ -36,13 +37,20 @@ export interface ProviderSettings {
 
 const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true, useDefaults: true })
 
-/** Checks one provider of the configuration file. The paths of mistakes begin with a dot. */
-export function checkProvider(given: Readonly<Record<string, unknown>>): ProviderSettings | { mistakes: string[] } {
+/**
+ * Checks one provider of the configuration file. The paths of mistakes begin with a dot.
+ * @param publicUrl where providers reach this gateway, unless the provider's own settings say otherwise
+ */
+export function checkProvider(
+  given: Readonly<Record<string, unknown>>,
+  publicUrl: string | null = null,
+): ProviderSettings | { mistakes: string[] } {
   const { adapter: named, ...rest } = given
   const names = Object.keys(adapters).join(', ')
   const adapter = typeof named === 'string' && Object.hasOwn(adapters, named) ? adapters[named] : undefined
   if (adapter === undefined) return { mistakes: [`.adapter: must be one of ${names}`] }
-  const settings = structuredClone(rest)
+  const settings: Record<string, unknown> = structuredClone(rest)
+  if (publicUrl !== null && Object.hasOwn(adapter.settings.properties, 'publicUrl')) settings['publicUrl'] ??= publicUrl
   const validate = ajv.compile(adapter.settings)
   if (!validate(settings))
     return { mistakes: (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(mistakeOf) }
@@ -84,13 +92,21 @@ export interface ProviderSet {
   close(): Promise<void>
 }
 
+/** What the sandbox needs in order to tell what became of messages. */
+export interface SandboxReceipts {
+  /** Where the sandbox reaches this gateway; known once it listens. */
+  readonly publicUrl: () => string | null
+  readonly secret: string | null
+}
+
 /** Live providers as configured, and the sandbox for `test`: neither environment ever reaches the other's. */
 export function createProviders(
   configured: ReadonlyMap<string, ProviderSettings>,
   routes: ReadonlyMap<Channel, readonly string[]>,
   sandboxUrl: string,
+  receipts: SandboxReceipts = { publicUrl: () => null, secret: null },
 ): ProviderSet {
-  const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl)]
+  const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl, receipts)]
   const testRoutes = new Map<Channel, readonly string[]>(channels.map((channel) => [channel, [defaultSandbox]]))
   const find = (name: string, environment: Environment): Provider | undefined =>
     all.find((provider) => provider.name === name && provider.environment === environment)
@@ -107,13 +123,20 @@ export function createProviders(
   }
 }
 
-function sandboxes(baseUrl: string): Provider[] {
+function sandboxes(baseUrl: string, { publicUrl, secret }: SandboxReceipts): Provider[] {
   const settings = {
     baseUrl,
     connectTimeoutMs: 1000,
     answerTimeoutMs: 5000,
     concurrency: 64,
     refusedUrl: 'http://127.0.0.1:1',
+    receiptSecret: secret,
   }
-  return sandboxAdapters.map((adapter) => httpProvider(adapter.adapter, 'test', adapter, settings))
+  return sandboxAdapters.map((adapter) => {
+    const receiptUrl = (): string | null => {
+      const url = publicUrl()
+      return url === null ? null : webhookUrl(url, adapter.adapter)
+    }
+    return httpProvider(adapter.adapter, 'test', adapter, { ...settings, receiptUrl })
+  })
 }

@@ -10,15 +10,27 @@
  * RS1. The key is the message id, and the body is made of the message alone: every attempt sends the same bytes.
  * RS2. What callers wrote goes into the JSON body only. What will stand in a header of the e-mail is one line.
  * RS3. A request without a User-Agent is refused at Resend's edge.
+ * RS4. Webhooks are Svix's (https://resend.com/docs/webhooks/verify-webhooks-requests). Each event repeats the tags of its
+ *      e-mail, one of which is our message id.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings } from './call-settings.ts'
 import { emailOf, headersBroken, recipientsOf, senderOf, senderPattern, sizeOf } from './email-message.ts'
+import { dateOf, headerOf, jsonOf } from './incoming.ts'
 import { under } from './place.ts'
-import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, RenderedRequest } from './provider.ts'
+import type {
+  AnswerRules,
+  AttemptContext,
+  CodeRule,
+  HttpAdapter,
+  RenderedRequest,
+  WebhookEvent,
+  WebhookRules,
+} from './provider.ts'
 import { memberOf, textAt } from './read-body.ts'
+import { secretPattern, verify } from './standard-webhooks.ts'
 
 const hourMs = 3_600_000
 
@@ -32,7 +44,7 @@ const capabilities = {
     repeat: 'same_response',
   },
   lookup: null,
-  lateEvidence: 'none',
+  lateEvidence: 'reference',
   acceptance: 'body',
 } as const satisfies Capabilities
 
@@ -114,6 +126,8 @@ const codes: Readonly<Record<string, CodeRule>> = {
   },
 }
 
+/** Under which our message id stands among the tags of an e-mail. */
+const tag = 'sendonce'
 const mostRecipients = 50
 const mostBytes = 40 * 1024 * 1024
 
@@ -123,6 +137,12 @@ const settings = Type.Object(
       pattern: '^[\\x21-\\x7e]+$',
       description: 'An API key, re_…; one that may only send is enough.',
     }),
+    webhookSecret: Type.Optional(
+      Type.String({
+        pattern: `^${secretPattern}$`,
+        description: 'The signing secret of the webhook that is set up at Resend, whsec_…',
+      }),
+    ),
     from: Type.Optional(
       Type.String({
         pattern: senderPattern,
@@ -178,6 +198,7 @@ function render(message: MessageRequest, own: ResendSettings, { messageId }: Att
         content_type: contentType,
         content: bytes,
       })),
+      tags: [{ name: tag, value: messageId }],
     }),
   } as const
 }
@@ -197,6 +218,48 @@ const answers: AnswerRules = {
   codes,
 }
 
+/**
+ * https://resend.com/docs/dashboard/webhooks/event-types. What is not listed (`email.opened` …) proves that it was
+ * accepted, and no more.
+ */
+const receipts: Readonly<Record<string, { readonly kind: WebhookEvent['kind']; readonly wording: string }>> = {
+  'email.sent': { kind: 'accepted', wording: 'Resend will attempt to deliver the message' },
+  'email.delivery_delayed': { kind: 'accepted', wording: 'It could not be delivered yet: a temporary issue' },
+  'email.complained': { kind: 'accepted', wording: 'It was delivered, and the recipient marked it as spam' },
+  'email.delivered': { kind: 'delivered', wording: "Delivered to the recipient's mail server" },
+  'email.bounced': { kind: 'undelivered', wording: "The recipient's mail server permanently rejected the email" },
+  'email.failed': { kind: 'undelivered', wording: 'The email failed to send due to an error' },
+  'email.suppressed': { kind: 'undelivered', wording: 'It was not sent: the recipient is on the suppression list' },
+}
+
+const webhooks: WebhookRules<ResendSettings> = {
+  lacks: ({ webhookSecret }) => (webhookSecret === undefined ? 'webhookSecret' : null),
+  parse(request, { webhookSecret }, now) {
+    const [id, timestamp] = [headerOf(request, 'svix-id'), headerOf(request, 'svix-timestamp')]
+    const signed = { id, timestamp, signature: headerOf(request, 'svix-signature'), rawBody: request.rawBody }
+    const found = webhookSecret === undefined ? 'forged' : verify(signed, webhookSecret, now)
+    if (found !== 'genuine') return { refused: found }
+    const body = jsonOf(request.rawBody)
+    const type = textAt(body, 'type')
+    if (type === null) return { refused: 'unreadable' }
+    const data = memberOf(body, 'data')
+    if (!type.startsWith('email.') || memberOf(data, 'email_id') === undefined) return { events: [] }
+    const kind = receipts[type]?.kind ?? 'accepted'
+    const told = { messageId: taggedAs(memberOf(data, 'tags')), providerMessageId: textAt(data, 'email_id') }
+    const code = kind === 'undelivered' ? (textAt(memberOf(data, 'bounce'), 'type') ?? type) : null
+    return { events: [{ eventId: id, attemptId: null, kind, at: dateOf(memberOf(body, 'created_at')), code, ...told }] }
+  },
+}
+
+/** The documents show a list of names and values; what is sent is an object of them. */
+function taggedAs(tags: unknown): string | null {
+  if (!Array.isArray(tags)) return textAt(tags, tag)
+  return textAt(
+    (tags as unknown[]).find((each) => textAt(each, 'name') === tag),
+    'value',
+  )
+}
+
 export const resend: HttpAdapter<ResendSettings> = {
   adapter: 'resend',
   capabilities,
@@ -206,4 +269,5 @@ export const resend: HttpAdapter<ResendSettings> = {
   render,
   authorise,
   answers,
+  webhooks,
 }

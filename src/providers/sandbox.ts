@@ -6,6 +6,8 @@
  *   sandbox-lookup           shows at once what it accepted under a reference of ours
  *   sandbox-lookup-eventual  shows it some seconds later, so that not to see it proves nothing
  *
+ * What becomes of a message it tells by webhook, signed as Standard Webhooks are, at the address that came with the request.
+ *
  * Acceptance is declared as `status`: it documents that a 201 is given after the message was written down, so a 201
  * whose body was cut (recipient `half-answer`) is accepted, without a provider id. A 500 proves nothing either way.
  */
@@ -15,14 +17,25 @@ import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
 import { under } from './place.ts'
-import type { AnswerRules, AttemptContext, HttpAdapter, LookContext, LookupCall, RenderedRequest } from './provider.ts'
+import { dateOf, headerOf, jsonOf } from './incoming.ts'
+import type {
+  AnswerRules,
+  AttemptContext,
+  HttpAdapter,
+  LookContext,
+  LookupCall,
+  RenderedRequest,
+  WebhookEvent,
+  WebhookRules,
+} from './provider.ts'
 import { memberOf, textAt } from './read-body.ts'
+import { verify } from './standard-webhooks.ts'
 
 const blind = {
   channels,
   deduplication: null,
   lookup: null,
-  lateEvidence: 'none',
+  lateEvidence: 'reference',
   acceptance: 'status',
 } as const satisfies Capabilities
 
@@ -65,7 +78,12 @@ const settings = Type.Object(
   },
   { additionalProperties: false },
 )
-export type SandboxSettings = Static<typeof settings>
+export type SandboxSettings = Static<typeof settings> & {
+  /** Where this provider's receipts reach the gateway, as long as it is known; null: none are sent. */
+  readonly receiptUrl?: () => string | null
+  /** What receipts are signed with; null: they cannot be verified. */
+  readonly receiptSecret?: string | null
+}
 
 const answers: AnswerRules = {
   isAccepted: (status) => status === 201,
@@ -85,6 +103,32 @@ const answers: AnswerRules = {
   },
 }
 
+const kindsOfReceipts: Readonly<Record<string, WebhookEvent['kind']>> = {
+  'message.delivered': 'delivered',
+  'message.undelivered': 'undelivered',
+}
+
+const webhooks: WebhookRules<SandboxSettings> = {
+  lacks: ({ receiptSecret = null }) => (receiptSecret === null ? 'SANDBOX_WEBHOOK_SECRET' : null),
+  parse(request, { receiptSecret = null }, now) {
+    const [id, timestamp] = [headerOf(request, 'webhook-id'), headerOf(request, 'webhook-timestamp')]
+    const signed = { id, timestamp, signature: headerOf(request, 'webhook-signature'), rawBody: request.rawBody }
+    const found = receiptSecret === null ? 'forged' : verify(signed, receiptSecret, now)
+    if (found !== 'genuine') return { refused: found }
+    const body = jsonOf(request.rawBody)
+    const [type, data] = [textAt(body, 'type'), memberOf(body, 'data')]
+    if (type === null) return { refused: 'unreadable' }
+    const kind = Object.hasOwn(kindsOfReceipts, type) ? kindsOfReceipts[type] : undefined
+    if (kind === undefined) return { events: [] }
+    const told = {
+      messageId: textAt(data, 'messageId'),
+      providerMessageId: textAt(data, 'id'),
+      code: textAt(data, 'code'),
+    }
+    return { events: [{ eventId: id, attemptId: null, kind, at: dateOf(memberOf(body, 'timestamp')), ...told }] }
+  },
+}
+
 const maxSmsCharacters = 1600
 
 /** The ledger counts under the provider's name, which is the kind's. */
@@ -100,8 +144,13 @@ function sandbox(adapter: SandboxName): HttpAdapter<SandboxSettings> {
       return { pointer: '/content/text', detail: `A text message has at most ${maxSmsCharacters} characters here.` }
     },
     render: (message, own, attempt) => render(adapter, capabilities.deduplication !== null, message, own, attempt),
-    authorise: () => ({}),
+    // Not rendered: a gateway that was started anew may be at another address when it repeats a request.
+    authorise: ({ method }, own) => {
+      const url = method === 'POST' && own.receiptSecret ? own.receiptUrl?.() : null
+      return typeof url === 'string' ? { 'x-receipt-url': url } : {}
+    },
     answers,
+    webhooks,
     ...(capabilities.lookup === null ? {} : { lookup: lookupOf(adapter, capabilities.lookup) }),
   }
 }

@@ -12,12 +12,25 @@
  * K1. A 200 says nothing: `ok` in its body does. A refusal is a 200, too, so that a code which is not listed is open.
  * K2. What callers wrote goes into the JSON body, and their channel and thread into an encoded query, too. The trace
  *     context stays here.
+ * K3. Events (https://docs.slack.dev/apis/events-api) show our own messages as they were posted, with their metadata: that
+ *     proves acceptance, and there is no other receipt. Metadata that another app posted is not believed.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { ChatRequest, MessageRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
-import type { AnswerRules, CodeMeaning, CodeRule, HttpAdapter, LookupCall, RenderedRequest } from './provider.ts'
+import { headerOf, hmacOf, isRecent, isSame, jsonOf, timeOf } from './incoming.ts'
+import type {
+  AnswerRules,
+  CodeMeaning,
+  CodeRule,
+  HttpAdapter,
+  LookupCall,
+  RenderedRequest,
+  WebhookEvent,
+  WebhookRules,
+} from './provider.ts'
+import { memberOf, textAt } from './read-body.ts'
 
 const dayMs = 86_400_000
 
@@ -26,7 +39,7 @@ const capabilities = {
   deduplication: null,
   // How long a workspace keeps messages is its own affair; a look-up that proves nothing is given up after a day.
   lookup: { match: 'scan', strength: 'weak', settlingMs: 10_000, retentionMs: 2 * dayMs, marginMs: dayMs / 2 },
-  lateEvidence: 'none',
+  lateEvidence: 'reference',
   acceptance: 'body',
 } as const satisfies Capabilities
 
@@ -89,6 +102,9 @@ const codes: Readonly<Record<string, CodeRule>> = Object.fromEntries(
 const settings = Type.Object(
   {
     token: Type.String({ pattern: '^[\\x21-\\x7e]+$', description: "The bot's token: xoxb-…" }),
+    signingSecret: Type.Optional(
+      Type.String({ pattern: '^[\\x21-\\x7e]+$', description: "The app's signing secret, which signs events." }),
+    ),
     baseUrl: Type.String({
       pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$',
       default: 'https://slack.com',
@@ -142,13 +158,6 @@ function placeOf({ baseUrl }: SlackSettings, method: string): Pick<RenderedReque
 
 const ours = 'sendonce'
 
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
-const textAt = (value: unknown, name: string): string | null => {
-  const text = memberOf(value, name)
-  return typeof text === 'string' && text !== '' ? text : null
-}
-
 const answers: AnswerRules = {
   isAccepted: (status, body) => status === 200 && memberOf(body, 'ok') === true,
   messageIdOf: (body) => textAt(body, 'ts'),
@@ -190,6 +199,38 @@ const lookup: LookupCall<SlackSettings> = {
   },
 }
 
+/** https://docs.slack.dev/authentication/verifying-requests-from-slack */
+const webhooks: WebhookRules<SlackSettings> = {
+  lacks: ({ signingSecret }) => (signingSecret === undefined ? 'signingSecret' : null),
+  parse(request, { signingSecret = '' }, now) {
+    const seconds = headerOf(request, 'x-slack-request-timestamp')
+    const content = Buffer.concat([Buffer.from(`v0:${seconds}:`), request.rawBody])
+    const right = `v0=${hmacOf('sha256', signingSecret, content, 'hex')}`
+    const at = timeOf(seconds)
+    if (signingSecret === '' || at === null || !isSame(headerOf(request, 'x-slack-signature'), right))
+      return { refused: 'forged' }
+    if (!isRecent(at, now)) return { refused: 'stale' }
+    const body = jsonOf(request.rawBody)
+    if (typeof body !== 'object' || body === null) return { refused: 'unreadable' }
+    const challenge = textAt(body, 'challenge')
+    if (textAt(body, 'type') === 'url_verification' && challenge !== null)
+      return { events: [], answer: { contentType: 'text/plain; charset=utf-8', body: challenge } }
+    return { events: postedIn(body) }
+  },
+}
+
+function postedIn(body: object): WebhookEvent[] {
+  const [eventId, event, app] = [textAt(body, 'event_id'), memberOf(body, 'event'), textAt(body, 'api_app_id')]
+  const type = textAt(event, 'type')
+  const metadata = memberOf(event, 'metadata')
+  const isOurs = memberOf(metadata, 'event_type') === ours && app !== null && memberOf(event, 'app_id') === app
+  if (eventId === null || !isOurs || (type !== 'message' && type !== 'message_metadata_posted')) return []
+  const ts = textAt(event, type === 'message' ? 'ts' : 'message_ts')
+  const messageId = textAt(memberOf(metadata, 'event_payload'), 'reference')
+  const at = ts === null ? null : timeOf(ts.split('.')[0] ?? '')
+  return [{ eventId, messageId, attemptId: null, providerMessageId: ts, kind: 'accepted', at, code: null }]
+}
+
 export const slack: HttpAdapter<SlackSettings> = {
   adapter: 'slack',
   capabilities,
@@ -213,4 +254,5 @@ export const slack: HttpAdapter<SlackSettings> = {
   authorise: (_, { token }) => ({ authorization: `Bearer ${token}` }),
   answers,
   lookup,
+  webhooks,
 }

@@ -146,6 +146,7 @@ function create(name: string, environment: Environment, own: SmtpSettings): Prov
       retryAfterMs: null,
       evidence: { phase: 'not_begun', code: 'no_look_up', detail: 'SMTP cannot be asked.' },
     }),
+    parseWebhook: { lacks: 'the adapter smtp knows none' },
     close: async () => client.close(),
   }
 }

@@ -2,7 +2,8 @@
  * Twilio Programmable Messaging: POST Messages.json, form body, basic authentication.
  * https://www.twilio.com/docs/messaging/api/message-resource
  *
- * Duplicates: Messages takes no key of ours and cannot be searched by one. Blind.
+ * Duplicates: Messages takes no key of ours and cannot be searched by one. Blind; but with `publicUrl` its status callbacks
+ * come to an address that names the attempt (twilio-webhook.ts), and settle what is unknown.
  * After a time-out or a 500: https://www.twilio.com/docs/api/errors/20500 says that repeating the request may reach the
  * recipient twice, so nothing is repeated. Only a 429 is documented as never processed (error 20429).
  *
@@ -12,17 +13,18 @@
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
-import { apiUrl, callSettings } from './call-settings.ts'
+import { apiUrl, callSettings, addressPattern } from './call-settings.ts'
 import { placeOf } from './place.ts'
-import type { AnswerRules, CodeRule, HttpAdapter } from './provider.ts'
+import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, WebhookRules } from './provider.ts'
+import { parseStatusCallback, statusCallback } from './twilio-webhook.ts'
 
-const capabilities = {
+const capabilities = (own: TwilioSettings): Capabilities => ({
   channels: ['sms'],
   deduplication: null,
   lookup: null,
-  lateEvidence: 'none',
+  lateEvidence: callbackSigning(own) === null ? 'none' : 'callback_url',
   acceptance: 'status',
-} as const satisfies Capabilities
+})
 
 /**
  * Titles as in https://www.twilio.com/docs/api/errors. The dictionary names no HTTP status where the code itself does
@@ -36,6 +38,8 @@ const codes: Readonly<Record<string, CodeRule>> = {
   20006: { means: 'credentials', statuses: [401, 403], wording: 'Access Denied' },
   20403: { means: 'credentials', statuses: [403], wording: '403 Forbidden' },
   20404: { means: 'credentials', statuses: [404], wording: 'Not Found' },
+  // Where we are: no message would go out until PUBLIC_URL is one that Twilio takes.
+  21609: { means: 'credentials', statuses: [400], wording: "Invalid 'StatusCallback'" },
   70051: { means: 'credentials', statuses: [401, 403], wording: 'Authorization Failed' },
   // Not now. 21611 is given instead of creating the message.
   20429: { means: 'refused_for_now', statuses: [429], wording: 'Too many requests' },
@@ -127,6 +131,20 @@ const settings = Type.Object(
         description: "An API key that signs in instead of the account: it can be revoked without the account's token.",
       }),
     ),
+    webhookAuthToken: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "The account's auth token, with which Twilio signs status callbacks; needed where authToken is the secret of an API key.",
+      }),
+    ),
+    publicUrl: Type.Optional(
+      Type.String({
+        pattern: addressPattern,
+        description:
+          'Where Twilio reaches this gateway, if not at PUBLIC_URL: it is asked to send status callbacks to /v1/providers/<name>/webhooks below it.',
+      }),
+    ),
     from: Type.Optional(
       Type.String({
         pattern: sender.source,
@@ -170,7 +188,7 @@ function limitBroken(message: MessageRequest, { from, messagingServiceSid }: Twi
   return null
 }
 
-function render(message: MessageRequest, own: TwilioSettings) {
+function render(message: MessageRequest, own: TwilioSettings, attempt: AttemptContext) {
   const { to, from, content } = smsOf(message)
   const named = from ?? own.from ?? own.messagingServiceSid
   if (named === undefined) throw new TypeError('No sender: limitBroken was not asked, or the settings changed.')
@@ -178,6 +196,9 @@ function render(message: MessageRequest, own: TwilioSettings) {
     To: to,
     [messagingService.test(named) ? 'MessagingServiceSid' : 'From']: named,
     Body: content.text,
+    ...(own.publicUrl === undefined || callbackSigning(own) === null
+      ? {}
+      : { StatusCallback: statusCallback(own.publicUrl, attempt) }),
   })
   const { origin, path } = placeOf(own.baseUrl)
   return {
@@ -190,6 +211,25 @@ function render(message: MessageRequest, own: TwilioSettings) {
     },
     body: form.toString(),
   } as const
+}
+
+/** What status callbacks are verified with; null where they could not be, and so are not asked for. */
+function callbackSigning({ publicUrl, webhookAuthToken, apiKeySid, authToken }: TwilioSettings) {
+  const token = webhookAuthToken ?? (apiKeySid === undefined ? authToken : undefined)
+  return publicUrl === undefined || token === undefined ? null : { publicUrl, authToken: token }
+}
+
+const webhooks: WebhookRules<TwilioSettings> = {
+  lacks: (own) =>
+    own.publicUrl === undefined
+      ? 'publicUrl (or PUBLIC_URL)'
+      : callbackSigning(own) === null
+        ? 'webhookAuthToken'
+        : null,
+  parse(request, own) {
+    const signing = callbackSigning(own)
+    return signing === null ? { refused: 'forged' } : parseStatusCallback(request, signing)
+  },
 }
 
 const authorise = (_: unknown, { accountSid, apiKeySid = accountSid, authToken }: TwilioSettings) => ({
@@ -223,4 +263,5 @@ export const twilio: HttpAdapter<TwilioSettings> = {
   render,
   authorise,
   answers,
+  webhooks,
 }

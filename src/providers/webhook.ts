@@ -8,7 +8,6 @@
  * W2. Path and query go out exactly as asked. What a caller wrote reaches the request line and the body, no header.
  * W3. Which addresses may be called is judged where the connection is made (public-address.ts). A redirect is not followed.
  */
-import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 import { Type, type Static } from 'typebox'
 import type { Capabilities, Deduplication } from '../core/capabilities.ts'
@@ -17,6 +16,7 @@ import type { MessageRequest, WebhookRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
 import type { AnswerRules, AttemptContext, HttpAdapter, RenderedRequest } from './provider.ts'
 import { checkedConnector, isPublicAddress, isPublicOrPrivateAddress, whyRefused } from './public-address.ts'
+import { secretPattern, signatures } from './standard-webhooks.ts'
 
 const hourMs = 3_600_000
 
@@ -37,10 +37,7 @@ const capabilities = ({ deduplicates }: Pick<WebhookSettings, 'deduplicates'>): 
   acceptance: 'status',
 })
 
-/** `whsec_` and the base64 of 24 to 64 bytes. */
-const secret =
-  'whsec_((?:[A-Za-z0-9+/]{4}){8,20}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/]{2}==)?)'
-const secrets = `^${secret}( ${secret})*$`
+const secrets = `^${secretPattern}( ${secretPattern})*$`
 
 const settings = Type.Object(
   {
@@ -116,18 +113,6 @@ function authorise({ headers, body }: RenderedRequest, own: WebhookSettings, at:
   const seconds = String(Math.floor(at.getTime() / 1000))
   const content = `${headers['webhook-id'] ?? ''}.${seconds}.${body ?? ''}`
   return { 'webhook-timestamp': seconds, 'webhook-signature': signatures(own.signingSecret, content) }
-}
-
-/** One signature a secret, so that receivers with the new and with the old one find theirs. */
-export function signatures(signingSecret: WebhookSettings['signingSecret'], content: string): string {
-  return [signingSecret]
-    .flat()
-    .flatMap((several) => several.split(' '))
-    .map((each) => {
-      const key = Buffer.from(each.replace('whsec_', ''), 'base64')
-      return `v1,${createHmac('sha256', key).update(content).digest('base64')}`
-    })
-    .join(' ')
 }
 
 function webhookOf(message: MessageRequest): WebhookRequest {

@@ -1,7 +1,7 @@
 /**
  * The magic recipients: addresses at which the sandbox misbehaves on purpose, so that every way a send can end may be
  * seen without a real provider. This file owns the table; server.ts plays it, and providers/sandbox.ts dials the closed
- * port for `refuse-connection`. Any other recipient is accepted at once.
+ * port for `refuse-connection`. Any other recipient is accepted at once, and its receipt says `delivered` a moment later.
  *
  * G1. A number, a name, an address belongs to one row.
  * G2. A fault hits the first request of a message only, so that a second one shows up in the ledger as what it is: a
@@ -24,12 +24,23 @@ export const sandboxErrors = {
 } as const
 export type SandboxError = keyof typeof sandboxErrors
 
+/** What is told later of a message that was accepted. */
+export interface ReceiptPlan {
+  readonly status: 'delivered' | 'undelivered'
+  readonly comes: 'before_answer' | 'after_answer'
+  readonly times: 1 | 2
+}
+
+const delivered: ReceiptPlan = { status: 'delivered', comes: 'after_answer', times: 1 }
+
 /** How a request ends whose message was accepted. */
 export interface Accepting {
   /** `later`: some seconds after the request came. */
   readonly accepts: 'at_once' | 'later'
   /** `late`: the 201 comes after the caller's time-out; `cut`: it ends within its body. */
   readonly answers: 'created' | 'late' | 'cut' | 'nothing' | 'garbage' | SandboxError
+  /** Absent: nothing is told, so that what is unknown stays so. */
+  readonly receipt?: ReceiptPlan
 }
 
 export interface Refusing {
@@ -41,7 +52,9 @@ export type Behaviour = { readonly hits: 'first_request' | 'every_request' } & (
 
 const fault = (ends: Accepting | Refusing): Behaviour => ({ hits: 'first_request', ...ends })
 
-export const accepted = fault({ accepts: 'at_once', answers: 'created' })
+const acceptedWith = (receipt: ReceiptPlan): Behaviour => fault({ accepts: 'at_once', answers: 'created', receipt })
+
+export const accepted = acceptedWith(delivered)
 
 export const magics = [
   {
@@ -108,21 +121,32 @@ export const magics = [
     number: '+15005550012',
     name: 'slow',
     meaning: 'accepts after 3 s',
-    behaviour: fault({ accepts: 'later', answers: 'created' }),
+    behaviour: fault({ accepts: 'later', answers: 'created', receipt: delivered }),
   },
   {
     number: '+15005550013',
     name: 'duplicate-receipt',
-    meaning: 'accepts (receipts are not sent yet)',
-    behaviour: accepted,
+    meaning: 'accepts; its receipt, `delivered`, comes twice',
+    behaviour: acceptedWith({ ...delivered, times: 2 }),
   },
   {
     number: '+15005550014',
     name: 'receipt-first',
-    meaning: 'accepts (receipts are not sent yet)',
-    behaviour: accepted,
+    meaning: 'accepts; its receipt, `delivered`, comes before its answer',
+    behaviour: acceptedWith({ ...delivered, comes: 'before_answer' }),
   },
-  { number: '+15005550015', name: 'undelivered', meaning: 'accepts (receipts are not sent yet)', behaviour: accepted },
+  {
+    number: '+15005550015',
+    name: 'undelivered',
+    meaning: 'accepts; its receipt says `undelivered`',
+    behaviour: acceptedWith({ ...delivered, status: 'undelivered' }),
+  },
+  {
+    number: '+15005550016',
+    name: 'receipt-settles',
+    meaning: 'accepts, and drops the connection: `unknown`, until its receipt settles it: `sent`',
+    behaviour: fault({ accepts: 'at_once', answers: 'nothing', receipt: delivered }),
+  },
 ] as const satisfies readonly { number: string; name: string; meaning: string; behaviour: Behaviour }[]
 
 export interface Magic {

@@ -15,6 +15,7 @@ function optionsFromEnv(env: Env): SandboxOptions {
     host: env['HOST'] || '127.0.0.1',
     port: Number(port),
     ledgerFile: join(env['SENDONCE_DATA_DIR'] || '.sendonce', 'sandbox-ledger.jsonl'),
+    receiptSecret: env['SANDBOX_WEBHOOK_SECRET'] || null,
   }
 }
 
@@ -26,7 +27,7 @@ export async function main(env: Env): Promise<void> {
     process.stdout.write(`The sandbox listens on ${sandbox.url}; start gateways with SANDBOX_URL=${sandbox.url}\n`)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    process.stderr.write(`${message} (settings: HOST, SANDBOX_PORT, SENDONCE_DATA_DIR)\n`)
+    process.stderr.write(`${message} (settings: HOST, SANDBOX_PORT, SENDONCE_DATA_DIR, SANDBOX_WEBHOOK_SECRET)\n`)
     process.exitCode = 1
   }
 }

@@ -19,6 +19,8 @@ export interface SendRequest {
   readonly provider: string
   readonly channel: Channel
   readonly to: string
+  /** Where the caller wants to be told what becomes of it; undefined: nowhere. */
+  readonly receiptUrl: string | undefined
   /** Undefined where the request has no key. */
   readonly claim: KeyClaim | undefined
 }
@@ -57,11 +59,14 @@ export function sendRequestFrom(headers: IncomingMessage['headers'], body: Buffe
   if (typeof messageId !== 'string' || messageId === '' || typeof provider !== 'string') return undefined
   if (typeof to !== 'string' || channel === undefined) return undefined
 
+  const url = headers['x-receipt-url']
+  const receiptUrl = typeof url === 'string' ? url : undefined
   const key = headers['idempotency-key']
-  if (key === undefined) return { messageId, provider, channel, to, claim: undefined }
+  if (key === undefined) return { messageId, provider, channel, to, receiptUrl, claim: undefined }
   // Visible ASCII has no space: node joins a header that came twice by ', ', so that two keys are no key.
   if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) return undefined
-  return { messageId, provider, channel, to, claim: { key, digest: createHash('sha256').update(body).digest('hex') } }
+  const digest = createHash('sha256').update(body).digest('hex')
+  return { messageId, provider, channel, to, receiptUrl, claim: { key, digest } }
 }
 
 export function lookUpFrom(query: string): LookUp | undefined {

@@ -11,6 +11,7 @@
  * S4. Under one key (of one provider) one request at most is accepted; each repeat of it gets that acceptance's id in a
  *     clean 201, whatever fault the first answer had. A key is looked at and claimed in one turn, before any wait.
  * S5. An acceptance has one id, made when it is accepted: the same in every answer and in every look-up.
+ * S6. What is told later (receipts.ts) is told of an acceptance that is on disk, and changes no answer.
  */
 import { randomUUID } from 'node:crypto'
 import { once, setMaxListeners } from 'node:events'
@@ -18,7 +19,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openLedger, type Ledger } from './ledger.ts'
-import { accepted, magicFor, sandboxErrors, type Accepting, type Behaviour, type SandboxError } from './magic.ts'
+import {
+  accepted,
+  magicFor,
+  sandboxErrors,
+  type Accepting,
+  type Behaviour,
+  type ReceiptPlan,
+  type SandboxError,
+} from './magic.ts'
+import { receiptSender, type ReceiptSender } from './receipts.ts'
 import { answerTimeoutMsOf, lookUpFrom, readBody, sendRequestFrom, type SendRequest } from './requests.ts'
 import type { Acceptance, LedgerEntry } from './tally.ts'
 
@@ -31,6 +41,10 @@ export interface SandboxOptions {
   readonly slowMs?: number
   /** How old an acceptance is when a look-up with `consistency=eventual` first shows it. */
   readonly eventualDelayMs?: number
+  /** What receipts are signed with; without it none are told. */
+  readonly receiptSecret?: string | null
+  /** How long after its acceptance a message is told of. */
+  readonly receiptDelayMs?: number
 }
 
 export interface Sandbox {
@@ -46,8 +60,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const ledger = await openLedger(options.ledgerFile)
   const closing = new AbortController()
   setMaxListeners(0, closing.signal) // one a waiting request, and there may be many
-  const { slowMs = 3000, eventualDelayMs = 2000 } = options
-  const stage: Stage = { ledger, slowMs, eventualDelayMs, closing: closing.signal }
+  const { slowMs = 3000, eventualDelayMs = 2000, receiptSecret = null, receiptDelayMs = 100 } = options
+  const receipts = receiptSender(receiptSecret, receiptDelayMs, closing.signal)
+  const stage: Stage = { ledger, slowMs, eventualDelayMs, receipts, closing: closing.signal }
 
   const server = createServer((request, response) => {
     handle(stage, request, response).catch((error: unknown) => {
@@ -94,6 +109,7 @@ interface Stage {
   readonly ledger: Ledger
   readonly slowMs: number
   readonly eventualDelayMs: number
+  readonly receipts: ReceiptSender
   readonly closing: AbortSignal
 }
 
@@ -145,6 +161,7 @@ async function run(
     return answerError(response, behaviour.answers)
   }
   const acceptance = await accept(stage, asked, behaviour.accepts)
+  await tellOf(stage, asked, acceptance, behaviour.receipt)
   return answerAs(stage, behaviour.answers, acceptance, request, response)
 }
 
@@ -165,6 +182,22 @@ async function accept(stage: Stage, asked: SendRequest, accepts: Accepting['acce
   await record(stage, asked, { requested: accepts === 'at_once', accepted: true, acceptance, claim })
   return acceptance
 }
+
+/** Waits only for a receipt that comes before the answer; no fault of its receiver keeps the answer back for long. */
+async function tellOf(
+  { receipts, closing }: Stage,
+  { messageId, provider, receiptUrl }: SendRequest,
+  acceptance: Acceptance,
+  plan: ReceiptPlan | undefined,
+): Promise<void> {
+  if (plan === undefined || receiptUrl === undefined) return
+  const told = receipts.tell(receiptUrl, { messageId, provider, acceptance }, plan)
+  if (plan.comes === 'before_answer')
+    await Promise.race([told, delay(mostReceiptMs, undefined, { signal: closing, ref: false })])
+}
+
+/** Less than callers wait for an answer. */
+const mostReceiptMs = 2_000
 
 function record(
   stage: Stage,

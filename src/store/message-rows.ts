@@ -8,11 +8,13 @@ import {
   attemptOf,
   endedAttemptOf,
   type Attempt,
+  type Delivery,
   type EndedAttempt,
   type Message,
   type ShownMessage,
   type OpenAttempt,
   type Plan,
+  type Proof,
   type Resolution,
   type State,
 } from '../core/message.ts'
@@ -63,6 +65,8 @@ const fields = [
   'openAttempts',
   'plan',
   'rendered',
+  'delivery',
+  'proof',
 ] as const satisfies readonly (keyof MessageRow)[]
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -87,9 +91,10 @@ export const joinAnswer = 'LEFT JOIN answers w ON w.message_id = m.id'
 export function messageFromRow(row: MessageRowWithAnswer): Message {
   const { answerStatus: status, answerContentType: contentType, answerLocation: location, answerBody: body } = row
   const { rendered } = row
-  if (status === null) return { ...shownFromRow(row), answer: null, rendered }
+  const proof = row.proof === null ? null : (JSON.parse(row.proof, dates) as Proof)
+  if (status === null) return { ...shownFromRow(row), answer: null, rendered, proof }
   if (contentType === null || body === null) throw impossible(row, 'its answer is missing')
-  return { ...shownFromRow(row), answer: { status, contentType, location, body }, rendered }
+  return { ...shownFromRow(row), answer: { status, contentType, location, body }, rendered, proof }
 }
 
 /** What is shown of a message needs no stored answer. */
@@ -113,6 +118,7 @@ export function shownFromRow(row: MessageRow): ShownMessage {
     attempts: row.attempts,
     open: row.openAttempts === null ? [] : (JSON.parse(row.openAttempts, dates) as OpenAttempt[]),
     resolution: row.resolution === null ? null : (JSON.parse(row.resolution, dates) as Resolution),
+    delivery: row.delivery === null ? null : (JSON.parse(row.delivery, dates) as Delivery),
     state: stateFromRow(row),
   }
 }
@@ -183,6 +189,8 @@ const times: readonly string[] = ['at', 'givesUpAt', 'startedAt', 'leaseUntil'] 
   | keyof Plan
   | keyof OpenAttempt
   | keyof Resolution
+  | keyof Delivery
+  | keyof Proof
 )[]
 const dates = (name: string, value: unknown): unknown =>
   typeof value === 'string' && times.includes(name) ? new Date(value) : value
@@ -213,6 +221,8 @@ export function stateColumns(message: Message) {
     openAttempts: open.length === 0 ? null : JSON.stringify(open),
     plan: plan === null ? null : JSON.stringify(plan),
     rendered: message.rendered,
+    delivery: message.delivery === null ? null : JSON.stringify(message.delivery),
+    proof: message.proof === null ? null : JSON.stringify(message.proof),
   }
 }
 

@@ -21,6 +21,8 @@ export interface Change {
   readonly leaseMs: number | null
   /** False for a message that was claimed synchronously and has never waited for a worker: nothing to clear. */
   readonly mayHaveDueWork: boolean
+  /** The message was final before: its stored answer stays as it is. */
+  readonly keepsAnswer?: boolean
 }
 
 const state = {
@@ -44,6 +46,8 @@ const state = {
   open_attempts: 'text',
   plan: 'text',
   rendered: 'text',
+  delivery: 'text',
+  proof: 'text',
   updated_at: 'timestamptz',
 } as const
 /** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
@@ -84,7 +88,7 @@ const save: Statement = {
     answered AS (
       INSERT INTO answers (message_id, status, content_type, location, body)
       SELECT c.id, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body
-      FROM saved c WHERE c.answer_status IS NOT NULL
+      FROM saved c WHERE c.answer_body IS NOT NULL
       ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
         location = excluded.location, body = excluded.body),
     noted AS (
@@ -92,11 +96,12 @@ const save: Statement = {
       SELECT e.id, c.id, e.type, e.at, e.attempt_id, e.data
       FROM saved c
         CROSS JOIN LATERAL json_to_recordset(c.events) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)
-      WHERE c.events IS NOT NULL)
+      WHERE c.events IS NOT NULL ON CONFLICT (id) DO NOTHING)
     SELECT id FROM saved`,
 }
 
-function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
+function rowOf({ next, effects, leaseMs, mayHaveDueWork, keepsAnswer = false }: Change) {
+  const answer = keepsAnswer ? null : next.answer
   const dispatchAt = effects.find((effect) => effect.type === 'dispatch_at')?.at ?? null
   const entries = effects.flatMap((effect) => (effect.type === 'record' ? [effect.entry] : []))
   const row = stateColumns(next)
@@ -123,9 +128,11 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork }: Change) {
     open_attempts: row.openAttempts,
     plan: row.plan,
     rendered: row.rendered,
-    answer_content_type: next.answer?.contentType ?? null,
-    answer_location: next.answer?.location ?? null,
-    answer_body: next.answer?.body ?? null,
+    delivery: row.delivery,
+    proof: row.proof,
+    answer_content_type: answer?.contentType ?? null,
+    answer_location: answer?.location ?? null,
+    answer_body: answer?.body ?? null,
     updated_at: next.updatedAt,
     guards_intent: guardsIntent(next),
     lease_ms: leaseMs,
@@ -145,7 +152,7 @@ function dueOf(next: Message, leaseMs: number | null, dispatchAt: Date | null, m
 
 function eventRow(entry: TimelineEntry) {
   return {
-    id: newUuid(),
+    id: entry.id ?? newUuid(),
     type: entry.type,
     at: entry.at,
     attempt_id: entry.attemptId,
@@ -174,7 +181,8 @@ export function messageSaver(database: Database): (change: Change) => Promise<bo
 const record: Statement = {
   name: 'record-events',
   text: `INSERT INTO events (id, message_id, type, at, attempt_id, data) SELECT e.id, $1, e.type, e.at, e.attempt_id, e.data
-    FROM json_to_recordset($2::json) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)`,
+    FROM json_to_recordset($2::json) AS e (id uuid, type text, at timestamptz, attempt_id uuid, data text)
+    ON CONFLICT (id) DO NOTHING`,
 }
 
 /** News that change nothing, for the time line alone. */

@@ -7,6 +7,7 @@ import type { Database, Statement } from './database.ts'
 import * as dueWork from './due-work.ts'
 import * as keys from './keys.ts'
 import * as reading from './read-messages.ts'
+import * as receipts from './receipts.ts'
 import { eraseResults } from './erase-results.ts'
 import { messageSaver, recordEvents, type Change } from './save-message.ts'
 
@@ -38,6 +39,11 @@ export interface Store {
   countDueWork(): Promise<dueWork.DueDepth>
   findUnknownIds(limit: number): Promise<string[]>
   eraseResults(finalBefore: Date, limit: number): Promise<number>
+  /** @returns what is kept under the event's id: this receipt, or the one that came first */
+  keepReceipt(receipt: receipts.Receipt): Promise<receipts.KeptReceipt>
+  markApplied(receipt: receipts.Receipt): Promise<void>
+  findUnapplied(since: Date, ageMs: number, limit: number): Promise<receipts.KeptReceipt[]>
+  eraseReceipts(receivedBefore: Date, limit: number): Promise<number>
   insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
   findApiKey(id: string): Promise<keys.StoredApiKey | undefined>
@@ -69,6 +75,10 @@ export function createStore(database: Database): Store {
     countDueWork: async () => dueWork.countDueWork(database),
     findUnknownIds: async (limit) => dueWork.findUnknownIds(database, limit),
     eraseResults: async (...old) => eraseResults(database, ...old),
+    keepReceipt: receipts.receiptKeeper(database),
+    markApplied: receipts.receiptMarker(database),
+    findUnapplied: async (...since) => receipts.findUnapplied(database, ...since),
+    eraseReceipts: async (...old) => receipts.eraseReceipts(database, ...old),
     insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
     findApiKey: async (id) => keys.findApiKey(database, id),

@@ -1,6 +1,7 @@
 /** Which loops run in a process, and how often. */
 import type { DatabaseClock } from '../clock.ts'
 import type { Deps } from '../deps.ts'
+import { createCollector } from './collector.ts'
 import * as dispatcher from './dispatcher.ts'
 import { startLoop } from './loop.ts'
 import * as reaper from './reaper.ts'
@@ -10,6 +11,7 @@ import { createRescuer } from './rescuer.ts'
 
 const dispatchEveryMs = 200
 const clockEveryMs = 10_000
+const collectEveryMs = 30_000
 const reapEveryMs = 3_600_000
 const dayMs = 86_400_000
 /** Our reading of the data base's clock may be a moment ahead of it. */
@@ -77,6 +79,12 @@ export function startWorkers(
     if (rescued > 0) deps.log.warn({ rescued }, 'leases lapsed: messages are unknown now')
     return false
   })
+  const collector = createCollector(deps)
+  const collecting = startLoop(with_, 'collector', collectEveryMs, async () => {
+    const applied = await collector.runOnce()
+    if (applied > 0) deps.log.warn({ applied }, 'receipts were left over: they are applied now')
+    return false
+  })
   const reaping = startLoop(with_, 'reaper', reapEveryMs, async () => {
     const erased = await reaper.runOnce(deps, retentionDays * dayMs)
     if (erased > 0) deps.log.info({ erased }, 'results erased by retention')
@@ -92,7 +100,9 @@ export function startWorkers(
       while (pending.size > 0) await Promise.allSettled(pending)
     },
     stop: async () => {
-      await Promise.all([keepTime, dispatching, reconciling, rescuing, reaping].map(async (loop) => loop.stop()))
+      await Promise.all(
+        [keepTime, dispatching, reconciling, rescuing, collecting, reaping].map(async (loop) => loop.stop()),
+      )
     },
   }
 }

@@ -3,7 +3,7 @@ import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fi
 import { attemptOf, type Attempt, type EndedAttempt, type Message, type State } from '../../src/core/message.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Evidence, LookResult, Outcome, OutcomeKind } from '../../src/core/outcome.ts'
-import type { Decision, Event, TimelineEntry } from '../../src/core/events.ts'
+import type { Decision, Event, ReceiptEvent, TimelineEntry } from '../../src/core/events.ts'
 import type { Absence, RecoveryMeans } from '../../src/core/recovery.ts'
 import { advance, decide } from '../../src/core/state-machine.ts'
 import { timelineView, type RecordedEntry } from '../../src/core/timeline.ts'
@@ -155,9 +155,11 @@ export function messageIn(state: State, more: Partial<Message> = {}): Message {
     attempts: attemptOf(state)?.number ?? 0,
     open: [],
     resolution: null,
+    delivery: null,
     state,
     answer: null,
     rendered: null,
+    proof: null,
     ...more,
   }
 }
@@ -207,6 +209,20 @@ export const settle = (outcome: 'sent' | 'not_sent', number = 1, resend = false)
   evidence: 'Seen in the console.',
   apiKey: 'key1',
   at: after(9_000),
+})
+
+/** Told of the message alone, some time after the first attempt's lease. */
+export const receipt = (evidence: ReceiptEvent['evidence'], more: Partial<ReceiptEvent> = {}): ReceiptEvent => ({
+  type: 'receipt',
+  lineId: uuid(0x2000),
+  provider: 'fake',
+  evidence,
+  attemptId: null,
+  providerMessageId: 'SM1',
+  code: evidence === 'undelivered' ? '30005' : null,
+  occurredAt: after(6_000),
+  at: after(7_000),
+  ...more,
 })
 
 type Line = ReturnType<typeof timelineView>['data'][number]

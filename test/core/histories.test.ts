@@ -32,7 +32,10 @@ const isFromPerson = (before: History, event: Event): boolean =>
 
 describe('after any history', () => {
   test('M4 what is sent stays sent', () => {
-    const rule: Rule = (before, _, now) => statusOf(before) !== 'sent' || now.message === before.message
+    const rule: Rule = (before, event, now) =>
+      statusOf(before) !== 'sent' ||
+      now.message === before.message ||
+      (event.type === 'receipt' && statusOf(now) === 'sent' && now.message.answer === before.message.answer)
     expect(counterexample(rule)).toBeNull()
   })
 
@@ -87,12 +90,12 @@ describe('after any history', () => {
     expect(counterexample(rule)).toBeNull()
   })
 
-  test('M2 a lapse makes the message of the attempt that runs `unknown`, and no other', () => {
+  test('M2 E3 a lapse makes the message of the attempt that runs `unknown`, or sent if a receipt came, and no other', () => {
     const rule: Rule = (before, event, now) => {
       if (event.type !== 'lease_lapsed') return true
       const { state } = before.message
       const runs = state.status === 'sending' && state.attempt.id === event.attemptId
-      return runs ? statusOf(now) === 'unknown' : now.message === before.message
+      return runs ? statusOf(now) === (before.proven.size > 0 ? 'sent' : 'unknown') : now.message === before.message
     }
     expect(counterexample(rule)).toBeNull()
   })
@@ -184,6 +187,8 @@ describe('after any history', () => {
       const changed = now.message !== before.message
       if (isFinal(statusOf(before)) && changed) reached.add('corrected')
       if (now.begun.length >= 3) reached.add('third attempt')
+      if (before.proven.size > 0 && now.proven.size === 0) reached.add('proven while it ran')
+      if (now.message.delivery !== null) reached.add(now.message.delivery.status)
       if (now.message.open.length >= 2) reached.add('two attempts open before the present one')
       if (event.type === 'begin' && changed && unknownIds(before).length > 0) reached.add('repeat by key')
       if (statusOf(now) === 'queued' && isProof(before, event)) reached.add('absence')
@@ -198,7 +203,7 @@ describe('after any history', () => {
     expect(counterexample(note)).toBeNull()
     const hard =
       'corrected,third attempt,two attempts open before the present one,repeat by key,absence,sent again by a person,' +
-      'one of several settled,repeat after the window,unknown after notAfter,another provider,unsettled'
+      'proven while it ran,delivered,undelivered,one of several settled,repeat after the window,unknown after notAfter,another provider,unsettled'
     expect([...reached].toSorted()).toEqual([...statuses, ...resolutionSources, ...hard.split(',')].toSorted())
   })
 })

@@ -28,6 +28,8 @@ export interface History extends World {
   readonly known: ReadonlyMap<string, Knowledge>
   /** Attempts that may have arrived, for all that their owners told; whatever a person or a look-up said. */
   readonly doubts: ReadonlySet<string>
+  /** Attempts of which a receipt came while a call ran: they are proven, and the call may yet tell more. */
+  readonly proven: ReadonlySet<string>
   /** How often a person had it sent again. */
   readonly resends: number
 }
@@ -44,7 +46,7 @@ export const statusOf = ({ message }: History): Status => message.state.status
 function firstBreach(rule: Rule, start: Start, steps: readonly Step[]): string | null {
   const world = firstWorld(start)
   const known = new Map(world.begun.map(({ id }) => [id, 'running' as const]))
-  let history: History = { ...world, provider: start.provider, known, doubts: new Set(), resends: 0 }
+  let history: History = { ...world, provider: start.provider, known, doubts: new Set(), proven: new Set(), resends: 0 }
   for (const [i, given] of steps.entries()) {
     const before = { ...history, ...passed(history, given) }
     const event = eventOf(before, given)
@@ -59,9 +61,14 @@ function firstBreach(rule: Rule, start: Start, steps: readonly Step[]): string |
   return null
 }
 
-function learn(before: History, event: Event, hasChanged: boolean): Pick<History, 'known' | 'doubts' | 'resends'> {
+function learn(
+  before: History,
+  event: Event,
+  hasChanged: boolean,
+): Pick<History, 'known' | 'doubts' | 'proven' | 'resends'> {
   const known = new Map(before.known)
   const doubts = new Set(before.doubts)
+  const proven = new Set(before.proven)
   let { resends } = before
   switch (event.type) {
     case 'begin':
@@ -94,12 +101,45 @@ function learn(before: History, event: Event, hasChanged: boolean): Pick<History
       known.set(event.attemptId, event.outcome === 'sent' ? 'accepted' : 'not_sent')
       if (event.resend && unknownIds(before).length === 1) resends++
       break
+    case 'receipt': {
+      const id = event.attemptId ?? before.begun.at(-1)?.id
+      if (id === undefined) break
+      doubts.add(id)
+      if (learnt(before).includes('running') && statusOf(before) === 'sending') proven.add(id)
+      else known.set(id, 'accepted')
+      break
+    }
     case 'replan':
     case 'expire':
     case 'cancel':
       break
   }
-  return { known, doubts, resends }
+  // Once the call has ended, what came while it ran is known.
+  if (proven.size > 0 && statusOf(before) === 'sending' && !isStillRunning(before, event)) {
+    for (const id of proven) known.set(id, 'accepted')
+    proven.clear()
+  }
+  return { known, doubts, proven, resends }
+}
+
+/** The call that runs is not what the event ends. */
+function isStillRunning({ message: { state } }: History, event: Event): boolean {
+  if (state.status !== 'sending') return false
+  switch (event.type) {
+    case 'outcome':
+      return event.attempt.id !== state.attempt.id && event.outcome.kind !== 'accepted'
+    case 'lease_lapsed':
+      return event.attemptId !== state.attempt.id
+    case 'looked':
+      return event.result.kind !== 'found'
+    case 'begin':
+    case 'replan':
+    case 'expire':
+    case 'cancel':
+    case 'settle':
+    case 'receipt':
+      return true
+  }
 }
 
 const isRunningOrAccepted = (known: Knowledge): boolean => known === 'running' || known === 'accepted'

@@ -5,9 +5,22 @@
 import fc from 'fast-check'
 import type { Attempt, EndedAttempt, Message } from '../../src/core/message.ts'
 import { outcomeKinds, type LookResult, type OutcomeKind } from '../../src/core/outcome.ts'
-import type { Event } from '../../src/core/events.ts'
+import type { Event, ReceiptEvent } from '../../src/core/events.ts'
 import type { Absence, RecoveryMeans } from '../../src/core/recovery.ts'
-import { after, asked, begin, blind, both, keyed, look, messageIn, outcomeOf, states, weak } from './fixtures.ts'
+import {
+  after,
+  asked,
+  begin,
+  blind,
+  both,
+  keyed,
+  look,
+  messageIn,
+  outcomeOf,
+  receipt,
+  states,
+  weak,
+} from './fixtures.ts'
 
 export const providers = { blind, keyed, asked, weak, both } as const
 export type Provider = keyof typeof providers
@@ -19,6 +32,13 @@ export type Step =
   | { readonly do: 'settle'; readonly which: number; readonly outcome: 'sent' | 'not_sent'; readonly resend: boolean }
   | { readonly do: 'look'; readonly which: number; readonly kind: LookResult['kind']; readonly absence: Absence }
   | { readonly do: 'wait'; readonly ms: number }
+  | {
+      readonly do: 'receive'
+      readonly which: number
+      readonly evidence: ReceiptEvent['evidence']
+      readonly isNamed: boolean
+      readonly agoMs: number
+    }
 
 export interface Start {
   readonly provider: Provider
@@ -82,6 +102,16 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('become another provider' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('receive' as const),
+      which,
+      evidence: fc.constantFrom('accepted' as const, 'delivered' as const, 'undelivered' as const),
+      isNamed: fc.boolean(),
+      agoMs: fc.constantFrom(0, 0, 1_000, 3_000),
+    }),
+  },
 )
 export const history = fc.array(step, { maxLength: 40, size: 'max' })
 
@@ -175,6 +205,15 @@ export function eventOf({ message, begun, stood, means, at }: World, given: Step
             apiKey: 'key1',
             at,
           }
+    case 'receive':
+      return of === undefined
+        ? undefined
+        : receipt(given.evidence, {
+            attemptId: given.isNamed ? of.id : null,
+            providerMessageId: `SM${of.number}`,
+            occurredAt: new Date(at.getTime() - given.agoMs),
+            at,
+          })
     case 'wait':
     case 'become another provider':
       return undefined

@@ -16,6 +16,7 @@ import {
   lapse,
   messageIn,
   outcomeOf,
+  receipt,
   settle,
   look,
   blind,
@@ -46,6 +47,9 @@ const events: Record<string, Event> = {
   'settle sent': settle('sent'),
   'settle not_sent': settle('not_sent'),
   'settle other': settle('sent', 7),
+  'receipt accepted': receipt('accepted'),
+  'receipt delivered': receipt('delivered'),
+  'receipt undelivered': receipt('undelivered', { attemptId: attempt(7).id }),
 }
 
 // · is ignored, ! illegal
@@ -70,7 +74,10 @@ looked proven    | !         | ·        | ·       | queued  | ·    | ·      
 replan           | ·         | ·        | ·       | ·       | ·    | ·      | ·
 settle sent      | ·         | ·        | ·       | sent    | ·    | ·      | ·
 settle not_sent  | ·         | ·        | ·       | failed  | ·    | ·      | ·
-settle other     | ·         | ·        | ·       | ·       | ·    | ·      | ·`
+settle other     | ·         | ·        | ·       | ·       | ·    | ·      | ·
+receipt accepted | ·         | sent     | sending | sent    | ·    | sent   | sent
+receipt delivered | ·        | sent     | sending | sent    | sent | sent   | sent
+receipt undelivered | ·      | sent     | sending | sent    | sent | sent   | sent`
 
 const [head = [], ...body] = table
   .trim()
@@ -95,6 +102,7 @@ describe('every status and every event', () => {
       expire: true,
       cancel: true,
       settle: true,
+      receipt: true,
     }
     expect(new Set(Object.values(events).map(({ type }) => type))).toEqual(new Set(Object.keys(types)))
   })

@@ -194,6 +194,7 @@ test('everything of a message stands in the body, and nothing of it in a header'
     html: '<p>\r\n</p>',
     headers: { 'X-Ticket': '991' },
     attachments: [{ filename: 'invoice.pdf', content_type: 'application/pdf', content: 'aGk=' }],
+    tags: [{ name: 'sendonce', value: 'msg_0190' }],
   })
   expect(rendered(message).headers).toEqual({
     'content-type': 'application/json',
@@ -206,7 +207,7 @@ test('everything of a message stands in the body, and nothing of it in a header'
 
 test('what a message leaves out is left out, but for the sender', () => {
   const { from, to, subject, text } = { ...settings, ...email(), ...email().content }
-  expect(bodyOf(email())).toEqual({ from, to: [to], subject, text })
+  expect(bodyOf(email())).toEqual({ from, to: [to], subject, text, tags: [{ name: 'sendonce', value: 'msg_0190' }] })
   expect(() => rendered(email(), withoutSender)).toThrow(TypeError)
 })
 

@@ -95,6 +95,7 @@ const expected: Record<Magic['name'], { first: object; second: object; acceptedC
   'duplicate-receipt': { first: created, second: created, acceptedCount: 2 },
   'receipt-first': { first: created, second: created, acceptedCount: 2 },
   undelivered: { first: created, second: created, acceptedCount: 2 },
+  'receipt-settles': { first: begun, second: created, acceptedCount: 2 },
 }
 
 async function acceptedCountOf(to: string, channel: Channel): Promise<number | undefined> {

@@ -9,7 +9,8 @@ import type { MessageRequest, WebhookRequest } from '../../src/core/message-cont
 import { judgeCall } from '../../src/providers/judge-answer.ts'
 import type { AttemptContext } from '../../src/providers/provider.ts'
 import { checkProvider } from '../../src/providers/registry.ts'
-import { signatures, webhook, type WebhookSettings } from '../../src/providers/webhook.ts'
+import { signatures } from '../../src/providers/standard-webhooks.ts'
+import { webhook, type WebhookSettings } from '../../src/providers/webhook.ts'
 import { attemptContext, blindCapabilities, wholeRequest } from '../support/attempt-context.ts'
 import { words } from '../support/words.ts'
 

@@ -100,7 +100,7 @@ test('only providers/ imports undici: one place talks to providers', () => {
 
 test('only registry.ts imports an adapter: nothing else knows which providers there are', () => {
   const adapters =
-    /^src\/providers\/(?!(provider|registry|http-outcome|http-provider|judge-answer|public-address|refused-urls|call-settings|place|read-body|email-message|smtp-message|smtp-session)\.ts)/
+    /^src\/providers\/(?!(provider|registry|http-outcome|http-provider|judge-answer|public-address|refused-urls|call-settings|place|read-body|email-message|incoming|smtp-message|smtp-session|twilio-webhook|standard-webhooks)\.ts)/
   const wrong = imports.filter(({ from, to }) => adapters.test(to) && from !== 'src/providers/registry.ts')
   expect(wrong).toEqual([])
 })
@@ -119,7 +119,7 @@ const words: readonly { word: RegExp; only: RegExp; because: string }[] = [
   },
   {
     word: /setTimeout|setInterval/,
-    only: /^src\/(clock|process|providers\/(http-outcome|smtp-session)|store\/embedded-postgres|sandbox\/server)\.ts$/,
+    only: /^src\/(clock|process|providers\/(http-outcome|smtp-session)|store\/embedded-postgres|sandbox\/(server|receipts))\.ts$/,
     because: 'a timer elsewhere would be a second loop, or a wait that a test cannot step',
   },
   {

@@ -55,6 +55,7 @@ const expected: Record<Magic['name'], { first: string; acceptedByFirst: number; 
   'duplicate-receipt': { first: '201', acceptedByFirst: 1, repeat: '201' },
   'receipt-first': { first: '201', acceptedByFirst: 1, repeat: '201' },
   undelivered: { first: '201', acceptedByFirst: 1, repeat: '201' },
+  'receipt-settles': { first: 'no byte', acceptedByFirst: 1, repeat: '201' },
 }
 
 test.for(magics)(

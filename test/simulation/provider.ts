@@ -197,6 +197,7 @@ export function simulatedProvider(route: Route): Provider {
       if (told.kind === 'found') world.sometimes('a look-up found what was sent')
       return told
     },
+    parseWebhook: { lacks: 'it is simulated' },
     close: async () => {},
   }
 }

@@ -117,6 +117,8 @@ function claimedRow(asked: Json, nowMs: number): MessageRow {
     openAttempts: null,
     plan: null,
     rendered: textOrNull(asked['rendered']),
+    delivery: null,
+    proof: null,
   }
 }
 
@@ -132,7 +134,7 @@ export function save({ tables, nowMs, changed }: Execution, [json]: readonly unk
     const { id } = after
     tables.messages.set(id, after)
     saveDueWork(tables, id, change, after, nowMs)
-    if (after.answerStatus !== null)
+    if (typeof change['answer_body'] === 'string')
       tables.answers.set(id, {
         answerContentType: text(change['answer_content_type']),
         answerLocation: textOrNull(change['answer_location']),
@@ -180,6 +182,8 @@ function savedRow(before: MessageRow, change: Json, nowMs: number): MessageRow {
     openAttempts: textOrNull(change['open_attempts']),
     plan: textOrNull(change['plan']),
     rendered: textOrNull(change['rendered']),
+    delivery: textOrNull(change['delivery']),
+    proof: textOrNull(change['proof']),
     updatedAt: new Date(text(change['updated_at'])),
     intentGuard: change['guards_intent'] === true ? before.intentGuard : null,
     leaseUntil: leaseMs === null ? before.leaseUntil : new Date(nowMs + leaseMs),

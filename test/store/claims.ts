@@ -68,9 +68,11 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
     attempts: as === 'sending' ? 1 : 0,
     open: [],
     resolution: null,
+    delivery: null,
     state: states[as](),
     answer: null,
     rendered: null,
+    proof: null,
   }
   return {
     message,

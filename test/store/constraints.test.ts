@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { apiScopes } from '../../src/core/api-key.ts'
 import { channels, environments } from '../../src/core/message-content.ts'
-import { isFinal, statuses } from '../../src/core/message.ts'
+import { deliveryStatuses, isFinal, statuses } from '../../src/core/message.ts'
 import { outcomeKinds } from '../../src/core/outcome.ts'
 import { useDatabase } from '../support/database.ts'
 import { insert, insertMessage, rightRows, type Row } from './rows.ts'
@@ -23,6 +23,15 @@ test('a key with its message, and a tombstone that says who made it, are taken',
   const tombstone = { ...key, key: 'void', message_id: null, voided_by: 'someone' }
   await expect(insert(database, 'idempotency_keys', tombstone)).resolves.toBeUndefined()
 })
+
+const receipt: Row = {
+  provider: 'fake',
+  event_id: 'e',
+  environment: 'live',
+  message_id: randomUUID(),
+  kind: 'delivered',
+  occurred_at: new Date(),
+}
 
 const { queued, scheduled, sending, unknown, sent, failed, expired, canceled } = rightRows
 const notEnded: Row = { outcome: null, attempt_ended_at: null, evidence: null }
@@ -100,6 +109,13 @@ const refused: Readonly<Record<string, readonly [table: string, ...rows: Row[]]>
     { ...sent, rendered: 'bytes' },
     { ...canceled, rendered: 'bytes' },
   ],
+  only_what_was_accepted_is_delivered: [
+    'messages',
+    { ...queued, delivery: '{}' },
+    { ...unknown, delivery: '{}' },
+    { ...failed, delivery: '{}' },
+  ],
+  only_what_runs_has_a_proof: ['messages', { ...unknown, proof: '{}' }, { ...sent, proof: '{}' }],
   sent_was_accepted: [
     'messages',
     { ...sent, sent_at: null },
@@ -154,6 +170,9 @@ const refused: Readonly<Record<string, readonly [table: string, ...rows: Row[]]>
     { ...wholeKey, key: 'tombstone', message_id: null, voided_by: 'someone' },
   ],
   due_work_task_check: ['due_work', { message_id: randomUUID(), task: 'rest', due_at: new Date() }],
+  receipts_event_id_check: ['receipts', { ...receipt, event_id: '' }, { ...receipt, event_id: 'e'.repeat(256) }],
+  receipts_environment_check: ['receipts', { ...receipt, environment: 'production' }],
+  receipts_kind_check: ['receipts', { ...receipt, kind: 'read' }],
   erased_messages_status_check: ['erased_messages', { message_id: randomUUID(), status: 'unknown' }],
 }
 
@@ -186,6 +205,8 @@ test.each([
   ['environments of keys', 'idempotency_keys_environment_check', environments],
   ['environments of API keys', 'api_keys_environment_check', environments],
   ['outcomes', 'messages_outcome_check', outcomeKinds],
+  ['environments of receipts', 'receipts_environment_check', environments],
+  ['kinds of receipts', 'receipts_kind_check', ['accepted', ...deliveryStatuses]],
   ['scopes', 'api_keys_scopes_check', apiScopes],
   ['statuses that retention erases', 'erased_messages_status_check', statuses.filter(isFinal)],
 ])('the %s of the data base are those of the core', async (_, name, words) => {
@@ -203,10 +224,20 @@ test('texts that are compared or unique are compared byte by byte, the same unde
        JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
        JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
        JOIN pg_am m ON m.oid = (SELECT relam FROM pg_class WHERE oid = i.indexrelid)
-     WHERE c.relnamespace = 'public'::regnamespace AND c.relname IN ('accounts', 'api_keys', 'idempotency_keys', 'messages')
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relname IN ('accounts', 'api_keys', 'idempotency_keys', 'messages', 'receipts')
        AND t.typname = 'text' AND m.amname = 'btree' AND l.collname <> 'C' AND a.attname <> 'environment'`,
   )
   expect(loose).toEqual([])
+})
+
+test('a provider tells of one event once, under its own name', async () => {
+  await insert(database, 'receipts', receipt)
+  await insert(database, 'receipts', { ...receipt, provider: 'other' })
+  await expect(insert(database, 'receipts', receipt)).rejects.toMatchObject({ constraint: 'receipts_pkey' })
+  const rows = await database.query<{ definition: string }>(
+    `SELECT indexdef AS definition FROM pg_indexes WHERE tablename = 'receipts'`,
+  )
+  expect(rows.filter(({ definition }) => definition.includes('applied_at'))).toEqual([])
 })
 
 test('no index names a column that an outcome changes, predicates included', async () => {
@@ -214,7 +245,7 @@ test('no index names a column that an outcome changes, predicates included', asy
     `SELECT indexdef AS definition FROM pg_indexes WHERE tablename = 'messages'`,
   )
   const changed =
-    /\b(status|version|attempts|outcome|evidence|due_at|lease_until|updated_at|sent_at|resolution|answer_status|attempt_\w+|provider_message_id|failed_reason|open_attempts|plan|rendered)\b/
+    /\b(status|version|attempts|outcome|evidence|due_at|lease_until|updated_at|sent_at|resolution|answer_status|attempt_\w+|provider_message_id|failed_reason|open_attempts|plan|rendered|delivery|proof)\b/
   expect(rows.map(({ definition }) => definition).filter((definition) => changed.test(definition))).toEqual([])
   expect(rows.length).toBeGreaterThan(3)
 })

@@ -65,11 +65,24 @@ const states: [string, State, Partial<Message>?][] = [
     { status: 'unknown', attempt: ended(first, 'unknown'), plan },
     { rendered: 'bytes' },
   ],
+  [
+    'sending, and proven by a receipt',
+    { status: 'sending', attempt: first },
+    { proof: { attemptId: first.id, providerMessageId: 'p', at: soon } },
+  ],
   ['sent', { status: 'sent', attempt: ended(first, 'accepted'), providerMessageId: 'p', sentAt: soon }],
   [
     'sent, settled by a person',
     { status: 'sent', attempt: ended(first, 'unknown'), providerMessageId: null, sentAt: soon },
     { resolution: byPerson },
+  ],
+  [
+    'sent, and delivered',
+    { status: 'sent', attempt: ended(first, 'unknown'), providerMessageId: null, sentAt: soon },
+    {
+      delivery: { status: 'undelivered', at: soon, code: '30005' },
+      resolution: { by: 'receipt', at: soon, attemptId: first.id, outcome: 'sent' },
+    },
   ],
   ['failed', lateRefusal, { resolution: lateAnswer }],
   ['expired, never called', { status: 'failed', reason: 'expired', last: null }],
@@ -92,7 +105,7 @@ test('every status is among the states of this test', () => {
 
 /** Raw rows, Prisma's rows, and rows found by key: all must read the same. Lists leave the stored answer out. */
 async function expectFoundEverywhere(expected: Message | undefined): Promise<void> {
-  const { answer: _, rendered: __, ...shown } = expected ?? newClaim('').message
+  const { answer: _, rendered: __, proof: ___, ...shown } = expected ?? newClaim('').message
   const byKey = await store.findKey(scope, [shown.idempotencyKey])
   expect(byKey?.kind === 'message' ? byKey.message : undefined).toEqual(expected)
   expect(await store.findMessages([shown.id])).toEqual([expected])

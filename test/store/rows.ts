@@ -26,6 +26,8 @@ export const rightRows = {
   'unknown, for an earlier attempt is': { status: 'unknown', open_attempts: '[]', ...ended('not_sent') },
   sent: { status: 'sent', sent_at: at, ...ended('accepted'), ...answer },
   'sent by a person': { status: 'sent', sent_at: at, resolution: '{}', ...ended('unknown'), ...answer },
+  'sent, and delivered': { status: 'sent', sent_at: at, delivery: '{}', ...ended('accepted'), ...answer },
+  'sending, and proven by a receipt': { status: 'sending', lease_until: at, proof: '{}', delivery: '{}', ...attempt },
   failed: { status: 'failed', failed_reason: 'provider_refused', ...ended('rejected'), ...answer },
   expired: { status: 'failed', failed_reason: 'expired', ...answer },
   'failed by a person': {

@@ -5,8 +5,10 @@ import type { AttemptContext, CallSettings, HttpAdapter } from '../../src/provid
 
 export const attemptContext = (more: Partial<AttemptContext> = {}): AttemptContext => ({
   account: 'default',
+  provider: 'some-provider',
   messageId: 'msg_1',
   createdAt: new Date('2026-07-01T12:00:00.250Z'),
+  attemptId: 'att_1',
   attemptNumber: 1,
   startedAt: new Date('2026-07-01T12:00:01.750Z'),
   traceparent: null,

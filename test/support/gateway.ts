@@ -99,6 +99,7 @@ export function fakeProvider(name: string, more: Partial<Provider> = {}): FakePr
       provider.looks.push(look)
       return provider.show(look)
     },
+    parseWebhook: { lacks: 'it is a fake' },
     close: async () => {},
     ...more,
   }

@@ -25,7 +25,7 @@ export interface StartOptions {
 
 /** The environment of a test, less what would steer a gateway. */
 export function cleanEnv(): NodeJS.ProcessEnv {
-  const ours = /^(SENDONCE_|SANDBOX_|DATABASE_URL$|HOST$|PORT$|LOG_LEVEL$|TEST_|VITEST)/
+  const ours = /^(SENDONCE_|SANDBOX_|DATABASE_URL$|PUBLIC_URL$|HOST$|PORT$|LOG_LEVEL$|TEST_|VITEST)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)))
 }
 

@@ -56,9 +56,11 @@ export function messageIn(state: State): Message {
     attempts: state.status === 'scheduled' || state.status === 'canceled' ? 0 : 1,
     open: [],
     resolution: null,
+    delivery: null,
     state,
     answer: null,
     rendered: 'as it was sent',
+    proof: null,
   }
 }
 
@@ -103,6 +105,17 @@ const shows = (count: number): LookResult => {
 }
 const look = { type: 'looked', attempt: ended('unknown'), means, at, random: 0 } as const
 
+const receipt = {
+  type: 'receipt',
+  lineId: '0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5d',
+  provider: 'p',
+  attemptId: null,
+  providerMessageId: null,
+  code: null,
+  occurredAt: at,
+  at,
+} as const
+
 /** Every event by the name that the table gives it. */
 export const events: Readonly<Record<string, Event>> = {
   begin: { type: 'begin', attempt: { ...attempt, id: 'a2', number: 2 }, means, rendered: null },
@@ -122,6 +135,8 @@ export const events: Readonly<Record<string, Event>> = {
   'settle: sent': { ...settle, outcome: 'sent', resend: false },
   'settle: not sent': { ...settle, outcome: 'not_sent', resend: false },
   'settle: resend': { ...settle, outcome: 'not_sent', resend: true },
+  'receipt: accepted': { ...receipt, evidence: 'accepted' },
+  'receipt: delivered': { ...receipt, evidence: 'delivered' },
 }
 
 /** What an event makes of an ordinary message of a status: the next status, `·` ignored, `!` illegal. */

@@ -155,6 +155,24 @@ test('R2 batches are bounded, and a pass goes on until nothing old is left', asy
   expect(await reap()).toBe(0)
 })
 
+test('receipts as old as results that are erased go, in batches, applied or not; their messages are another matter', async () => {
+  await database.query('DELETE FROM receipts')
+  const row = `SELECT 'fake', 'e' || n, 'live', now() - n * interval '1 minute' - interval '29 days 12 hours',
+    gen_random_uuid(), 'delivered', now(), CASE WHEN n % 2 = 0 THEN now() END FROM generate_series(1, 5000) n`
+  const names = 'provider, event_id, environment, received_at, message_id, kind, occurred_at, applied_at'
+  await database.query(`INSERT INTO receipts (${names}) ${row}`)
+  const batches: number[] = []
+  const { store } = gateway.deps
+  const eraseReceipts: typeof store.eraseReceipts = async (before, limit) => {
+    const erased = await store.eraseReceipts(before, limit)
+    batches.push(erased)
+    return erased
+  }
+  await reaper.runOnce({ ...gateway.deps, store: { ...store, eraseReceipts } }, retentionMs)
+  expect(await database.query('SELECT count(*)::int AS left FROM receipts')).toEqual([{ left: 719 }])
+  expect(batches).toEqual([2_000, 2_000, 281])
+})
+
 test('R2 a result that someone else holds at this moment is left for the next pass, and holds nobody up', async () => {
   await database.query('DELETE FROM messages')
   const ids: string[] = []
