@@ -33,7 +33,7 @@ const gateway = `WITH made AS MATERIALIZED (
     recipient, provider, created_at, updated_at, not_after, version, status, attempts, attempt_number, attempt_id, attempt_provider,
     attempt_started_at, lease_until, attempt_ended_at, outcome, evidence, provider_message_id, sent_at, answer_status)
   SELECT id, 'default', 'live', k, ${canonicalSql('k')}, 1, '{}', 'sms', '+44' || (7000000000 + n), 'blind', at, at,
-    at + interval '1 day', 2, 'sent', 1, attempt, 'blind', at, at + interval '15 seconds', at, 'accepted',
+    at + interval '1 day', 2, 'sent', 1, 1, attempt, 'blind', at, at + interval '15 seconds', at, 'accepted',
     '{"phase":"answered","httpStatus":201,"detail":"The provider accepted the message."}',
     'SM' || lpad(n::text, 32, '0'), at, 201
   FROM made`

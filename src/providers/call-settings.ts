@@ -22,3 +22,11 @@ export const callSettings = (defaults: { connectTimeoutMs: number; answerTimeout
     description: 'How many calls are open at one time.',
   }),
 })
+
+/** Where an API is. @param follows the path that the adapter asks for */
+export const apiUrl = (api: { default: string; follows: string }) =>
+  Type.String({
+    pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$',
+    default: api.default,
+    description: `Where the API is; a path in it is kept in front of ${api.follows}.`,
+  })

@@ -12,11 +12,11 @@ import type { Environment } from '../core/message-content.ts'
 import type { LookResult, Outcome } from '../core/outcome.ts'
 import { agentFor, callProvider } from './http-outcome.ts'
 import { judgeCall, judgeLook } from './judge-answer.ts'
-import type { CallSettings, HttpAdapter, Provider, RenderedRequest } from './provider.ts'
+import type { AdapterFacts, CallSettings, HttpAdapter, Provider, RenderedRequest } from './provider.ts'
 import { refusedUrls } from './refused-urls.ts'
 
-export const capabilitiesOf = <Settings extends CallSettings>(
-  { capabilities }: HttpAdapter<Settings>,
+export const capabilitiesOf = <Settings>(
+  { capabilities }: Pick<AdapterFacts<Settings>, 'capabilities'>,
   settings: Settings,
 ): Capabilities => (typeof capabilities === 'function' ? capabilities(settings) : capabilities)
 
@@ -57,7 +57,7 @@ export function httpProvider<Settings extends CallSettings>(
       const refusal = refused.refusalOf({ ...request, account: attempt.account }, attempt.startedAt)
       if (refusal !== null) return refusal
       const result = await callProvider(agent, request, settings, gate)
-      const outcome = judgeCall(result, adapter.answers, capabilities)
+      const outcome = judgeCall(result, adapter.answers, capabilities, attempt.startedAt)
       refused.note({ ...request, account: attempt.account }, outcome, attempt.startedAt)
       return outcome
     },
@@ -73,7 +73,8 @@ export function httpProvider<Settings extends CallSettings>(
   }
 }
 
-const identityOf = (parts: readonly string[]): string =>
+/** V2. */
+export const identityOf = (parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22)
 
 /** An adapter that throws before anything is called is a bug of ours; but it is certain that nothing was sent. */

@@ -18,7 +18,13 @@ export type CallResult =
   | { readonly phase: 'begun'; readonly code: string }
   | { readonly phase: 'answered'; readonly answer: HttpAnswer; readonly code: string | null }
 
-export function judgeCall(result: CallResult, rules: AnswerRules, capabilities: Capabilities): Outcome {
+/** @param at when the call was made, for pauses that end at a time of day */
+export function judgeCall(
+  result: CallResult,
+  rules: AnswerRules,
+  capabilities: Capabilities,
+  at = new Date(),
+): Outcome {
   switch (result.phase) {
     case 'not_begun':
       if (result.refused !== undefined)
@@ -35,7 +41,7 @@ export function judgeCall(result: CallResult, rules: AnswerRules, capabilities: 
         evidence: { phase: 'begun', code: result.code, detail: 'The request had begun; no answer was read.' },
       }
     case 'answered':
-      return judgeAnswer(result.answer, result.code, rules, capabilities)
+      return judgeAnswer(result.answer, result.code, rules, capabilities, at)
   }
 }
 
@@ -47,6 +53,7 @@ function judgeAnswer(
   cutBy: string | null,
   rules: AnswerRules,
   { acceptance, deduplication }: Capabilities,
+  at: Date,
 ): Outcome {
   const { status, headers, retryAfterMs } = answer
   const body = bodyOf(answer)
@@ -88,7 +95,12 @@ function judgeAnswer(
       return { kind: means, evidence: told }
     case 'refused_for_now':
     case 'credentials':
-      return { kind: 'not_sent', reason: means, retryAfterMs, evidence: told }
+      return {
+        kind: 'not_sent',
+        reason: means,
+        retryAfterMs: retryAfterMs ?? rule?.pauseMs?.(at) ?? null,
+        evidence: told,
+      }
     case 'accepted_before':
       return { kind: 'accepted', providerMessageId: readableId(rules.messageIdOf(body, headers)), evidence: told }
     case 'key_in_use':

@@ -1,7 +1,8 @@
 /**
  * The port to providers. An adapter is data and pure functions: its capabilities, its code table, how a message is
  * rendered into a request, and how its answers are read. Everything else (the call, its time-outs, the proof of what left
- * this process) is done once, in http-outcome.ts; a provider is an adapter with settings, made by registry.ts.
+ * this process) is done once, in http-outcome.ts; a provider is an adapter with settings, made by registry.ts. An adapter
+ * that speaks no HTTP declares the same, and makes its calls itself (`create`).
  *
  * P1. `send` gives an Outcome and throws only for bugs.
  * P2. Adapters are pure; what an adapter declares in `capabilities` is all that the engine knows of it.
@@ -63,6 +64,8 @@ export interface CodeRule {
   readonly wording: string
   /** For so long after it, calls to the same URL are refused as this one was, without being made. */
   readonly refusesUrlForMs?: number
+  /** The pause that it documents, where the answer itself names none: a limit that ends at midnight, say. */
+  readonly pauseMs?: (at: Date) => number
 }
 
 /** How the answers of a provider are read: all that http-outcome.ts needs to judge one. */
@@ -94,14 +97,18 @@ export interface LookupCall<Settings> {
   readonly read: (body: unknown, look: LookContext) => { count: number; providerMessageId: string | null } | null
 }
 
-export interface HttpAdapter<Settings extends CallSettings> {
+/** What an adapter declares, whatever it speaks. */
+export interface AdapterFacts<Settings> {
   readonly adapter: string
   /** What the provider can do; settings may say more of it. */
   readonly capabilities: Capabilities | ((settings: Settings) => Capabilities)
-  /** How connections are made, where callers and not the configuration say whereto. */
-  readonly connector?: (settings: Settings) => buildConnector.connector
   /** The settings in the configuration file, `adapter` left out; strict, with defaults. */
   readonly settings: TObject
+}
+
+export interface HttpAdapter<Settings extends CallSettings> extends AdapterFacts<Settings> {
+  /** How connections are made, where callers and not the configuration say whereto. */
+  readonly connector?: (settings: Settings) => buildConnector.connector
   /** What makes it this provider and no other: origin and account, else the credential. Only a digest of it is kept. */
   readonly identity: (settings: Settings) => readonly string[]
   /** A sentence that names the limit which this message breaks, or null. Looked at for new keys only. */
@@ -112,6 +119,11 @@ export interface HttpAdapter<Settings extends CallSettings> {
   readonly answers: AnswerRules
   /** Present where `capabilities.lookup` is declared. */
   readonly lookup?: LookupCall<Settings>
+}
+
+/** An adapter of another protocol than HTTP: it makes its calls itself. */
+export interface OwnAdapter<Settings> extends AdapterFacts<Settings> {
+  readonly create: (name: string, environment: Environment, settings: Settings) => Provider
 }
 
 /** Asked immediately before the first byte: may this call still begin? (engine.md, write gate) */

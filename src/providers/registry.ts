@@ -4,14 +4,29 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { channels, type Channel, type Environment } from '../core/message-content.ts'
+import { govukNotify } from './govuk-notify.ts'
 import { capabilitiesOf, httpProvider } from './http-provider.ts'
-import type { HttpAdapter, Provider } from './provider.ts'
+import { line } from './line.ts'
+import { postmark } from './postmark.ts'
+import type { HttpAdapter, OwnAdapter, Provider } from './provider.ts'
+import { resend } from './resend.ts'
 import { defaultSandbox, sandboxAdapters } from './sandbox.ts'
+import { slack } from './slack.ts'
+import { smtp } from './smtp.ts'
 import { twilio } from './twilio.ts'
 import { webhook } from './webhook.ts'
 
 /** Adapters that a configuration may name. The sandbox is not among them: it never serves live. */
-export const adapters: Readonly<Record<string, HttpAdapter<never>>> = { twilio, webhook }
+export const adapters: Readonly<Record<string, HttpAdapter<never> | OwnAdapter<never>>> = {
+  'govuk-notify': govukNotify,
+  line,
+  postmark,
+  resend,
+  slack,
+  smtp,
+  twilio,
+  webhook,
+}
 
 /** A provider's settings, checked; made into a Provider under a name. */
 export interface ProviderSettings {
@@ -29,12 +44,16 @@ export function checkProvider(given: Readonly<Record<string, unknown>>): Provide
   if (adapter === undefined) return { mistakes: [`.adapter: must be one of ${names}`] }
   const settings = structuredClone(rest)
   const validate = ajv.compile(adapter.settings)
-  if (!validate(settings)) return { mistakes: (validate.errors ?? []).map(mistakeOf) }
+  if (!validate(settings))
+    return { mistakes: (validate.errors ?? []).filter(({ keyword }) => keyword !== 'if').map(mistakeOf) }
   const { baseUrl } = settings as { baseUrl?: unknown }
   if (typeof baseUrl === 'string' && !URL.canParse(baseUrl)) return { mistakes: ['.baseUrl: is not a URL'] }
   return {
     channels: capabilitiesOf(adapter, settings as never).channels,
-    create: (name) => httpProvider(name, 'live', adapter, settings as never),
+    create: (name) =>
+      'create' in adapter
+        ? adapter.create(name, 'live', settings as never)
+        : httpProvider(name, 'live', adapter, settings as never),
   }
 }
 
@@ -53,6 +72,8 @@ function mistakeOf({
   const { missingProperty, additionalProperty } = params as Record<string, string | undefined>
   if (keyword === 'required') return `${path}.${missingProperty}: is missing`
   if (keyword === 'additionalProperties') return `${path}.${additionalProperty}: is not a setting of this adapter`
+  if (keyword === 'dependentRequired') return `${path}.${missingProperty}: is missing`
+  if (keyword === 'false schema') return `${path}: must not be set with these other settings`
   return `${path}: ${message ?? 'is not right'}`
 }
 

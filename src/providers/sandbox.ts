@@ -16,6 +16,7 @@ import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
 import { under } from './place.ts'
 import type { AnswerRules, AttemptContext, HttpAdapter, LookContext, LookupCall, RenderedRequest } from './provider.ts'
+import { memberOf, textAt } from './read-body.ts'
 
 const blind = {
   channels,
@@ -144,12 +145,4 @@ function lookupOf(provider: SandboxName, { strength }: Lookup): LookupCall<Sandb
       return { count: ours.length, providerMessageId: textAt(ours[0], 'id') }
     },
   }
-}
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
-
-function textAt(value: unknown, name: string): string | null {
-  const text = memberOf(value, name)
-  return typeof text === 'string' && text !== '' ? text : null
 }

@@ -12,7 +12,7 @@
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
-import { callSettings } from './call-settings.ts'
+import { apiUrl, callSettings } from './call-settings.ts'
 import { placeOf } from './place.ts'
 import type { AnswerRules, CodeRule, HttpAdapter } from './provider.ts'
 
@@ -139,11 +139,7 @@ const settings = Type.Object(
         description: 'The messaging service that picks a sender where neither the message nor `from` names one.',
       }),
     ),
-    baseUrl: Type.String({
-      pattern: '^https?://[^/?#@\\s]+(/[^?#\\s]*)?$',
-      default: 'https://api.twilio.com',
-      description: 'Where the API is; a path in it is kept in front of /2010-04-01.',
-    }),
+    baseUrl: apiUrl({ default: 'https://api.twilio.com', follows: '/2010-04-01' }),
     ...callSettings({ connectTimeoutMs: 3000, answerTimeoutMs: 10_000 }),
   },
   { additionalProperties: false },

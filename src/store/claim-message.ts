@@ -11,6 +11,7 @@ import type { Message } from '../core/message.ts'
 import { violatedConstraint } from './database-errors.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
+import { jsonRows } from './json-rows.ts'
 import { stateColumns } from './message-rows.ts'
 
 /** A message about to be claimed: `createdAt` is set by the data base. */
@@ -138,7 +139,7 @@ export function messageClaimer(database: Database): (claim: Claim) => Promise<Cl
         .map((row) => ({ row, order: orderOf(row) }))
         .toSorted((a, b) => (a.order < b.order ? -1 : 1))
         .map(({ row }) => row)
-      const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [JSON.stringify(rows)])
+      const inserted = await database.run<{ id: string; createdAt: Date }>(claim, [jsonRows(rows)])
       const times = new Map(inserted.map(({ id, createdAt }) => [id, createdAt]))
       return claims.map(({ message, leaseMs }) => {
         const createdAt = times.get(message.id)

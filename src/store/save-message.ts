@@ -10,6 +10,7 @@ import { newUuid } from '../new-uuid.ts'
 import type { Effect, TimelineEntry } from '../core/events.ts'
 import type { Database, Statement } from './database.ts'
 import { grouped } from './grouped.ts'
+import { jsonRows } from './json-rows.ts'
 import { guardsIntent, stateColumns } from './message-rows.ts'
 
 export interface Change {
@@ -162,7 +163,7 @@ export function messageSaver(database: Database): (change: Change) => Promise<bo
       // Two changes of one message in one group: the first is written, the second came too late.
       const first = new Map(changes.toReversed().map((change) => [change.next.id, change]))
       const rows = [...first.values()].map(rowOf).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      const saved = new Set((await database.run<{ id: string }>(save, [JSON.stringify(rows)])).map(({ id }) => id))
+      const saved = new Set((await database.run<{ id: string }>(save, [jsonRows(rows)])).map(({ id }) => id))
       return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
     },
     database.soon,

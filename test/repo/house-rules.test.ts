@@ -13,7 +13,7 @@ function filesBelow(folder: string): string[] {
 }
 
 /** Programs of their own, under the rules of size and leftovers alone. */
-const besides = [...filesBelow('test'), ...filesBelow('bench')]
+const besides = [...filesBelow('test'), ...filesBelow('bench'), ...filesBelow('torture')]
 
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8')
 const codeOf = (path: string): string =>
@@ -74,7 +74,7 @@ const rules: readonly Rule[] = [
   },
   {
     of: /^src\/providers\//,
-    may: /^(src\/(core|providers)\/|src\/sandbox\/magic\.ts$|undici$|typebox$|ajv|ipaddr\.js$|node:(crypto|dns|net)$)/,
+    may: /^(src\/(core|providers)\/|src\/sandbox\/magic\.ts$|undici$|typebox$|ajv|ipaddr\.js$|nodemailer\/lib\/|node:(crypto|dns|net|stream)$)/,
     because: 'an adapter knows its provider and the core, and nothing of the store or of HTTP towards callers',
   },
   {
@@ -100,7 +100,7 @@ test('only providers/ imports undici: one place talks to providers', () => {
 
 test('only registry.ts imports an adapter: nothing else knows which providers there are', () => {
   const adapters =
-    /^src\/providers\/(?!(provider|registry|http-outcome|http-provider|judge-answer|public-address|refused-urls|call-settings|place)\.ts)/
+    /^src\/providers\/(?!(provider|registry|http-outcome|http-provider|judge-answer|public-address|refused-urls|call-settings|place|read-body|email-message|smtp-message|smtp-session)\.ts)/
   const wrong = imports.filter(({ from, to }) => adapters.test(to) && from !== 'src/providers/registry.ts')
   expect(wrong).toEqual([])
 })
@@ -119,7 +119,7 @@ const words: readonly { word: RegExp; only: RegExp; because: string }[] = [
   },
   {
     word: /setTimeout|setInterval/,
-    only: /^src\/(clock|process|providers\/http-outcome|store\/embedded-postgres|sandbox\/server)\.ts$/,
+    only: /^src\/(clock|process|providers\/(http-outcome|smtp-session)|store\/embedded-postgres|sandbox\/server)\.ts$/,
     because: 'a timer elsewhere would be a second loop, or a wait that a test cannot step',
   },
   {

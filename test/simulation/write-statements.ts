@@ -19,7 +19,9 @@ const text = (value: unknown): string => {
   return value
 }
 
-export const rowsOf = (json: unknown): readonly Json[] => JSON.parse(String(json)) as Json[]
+/** As `json_to_recordset` reads them: a member that is absent is NULL. */
+export const rowsOf = (json: unknown): readonly Json[] =>
+  (JSON.parse(String(json)) as Json[]).map((row) => new Proxy(row, { get: (of, name) => of[String(name)] ?? null }))
 
 function keyRow(asked: Json, key: unknown, nowMs: number): KeyRow {
   return {

@@ -3,6 +3,7 @@
  * that what is proven on the one holds for the other. Two stores stand on one data base; time comes from it alone.
  */
 import { expect, test } from 'vitest'
+import { fingerprintOf } from '../../src/core/fingerprint.ts'
 import type { Effect } from '../../src/core/events.ts'
 import type { Message, Plan, State } from '../../src/core/message.ts'
 import { advance } from '../../src/core/state-machine.ts'
@@ -111,6 +112,19 @@ export function storeConformance(open: () => readonly [Store, Store]): void {
     expect(await one().insertName(scope, name, message.idempotencyKey)).toBe(true)
     expect(await other().insertName(scope, name, message.idempotencyKey)).toBe(false)
     expect(await other().findKey(scope, [name])).toMatchObject({ kind: 'message', message })
+  })
+
+  test('the stored answer of a final message is found by each of its names, and by no other account', async () => {
+    const [key, name] = [newKey(), newKey()]
+    const message = await claimed({}, key)
+    await one().insertName(scope, name, key)
+    expect(await other().findAnswer(scope, key), 'it is not final').toBeUndefined()
+    const saved = await change(message, sentState(message))
+    await one().saveMessage(saved)
+    const { answer } = saved.next
+    const fingerprint = fingerprintOf(message.canonical)
+    for (const known of [key, name]) expect(await other().findAnswer(scope, known)).toEqual({ fingerprint, answer })
+    expect(await other().findAnswer({ ...scope, account: 'another' }, key)).toBeUndefined()
   })
 
   test('a change replaces the version that it was made of; of any other nothing is written', async () => {

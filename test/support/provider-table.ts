@@ -1,7 +1,7 @@
 /** What each adapter declares, as the README shows it; an adapter whose settings change that has a line for each. */
 import { Value } from 'typebox/value'
 import { recoveryOf, type Capabilities } from '../../src/core/capabilities.ts'
-import type { HttpAdapter } from '../../src/providers/provider.ts'
+import type { AdapterFacts } from '../../src/providers/provider.ts'
 import { adapters } from '../../src/providers/registry.ts'
 import { sandboxAdapters } from '../../src/providers/sandbox.ts'
 
@@ -11,9 +11,11 @@ interface Line {
   readonly capabilities: Capabilities
 }
 
-function linesOf(name: string, { capabilities, settings }: HttpAdapter<never>, only: string): Line[] {
+function linesOf(name: string, { capabilities, settings }: AdapterFacts<never>, only: string): Line[] {
   if (typeof capabilities !== 'function') return [{ name: `\`${name}\``, only, capabilities }]
-  const given = Value.Default(settings, {}) as never
+  // As if all that can be set were set, and no switch turned.
+  const set = Object.entries(settings.properties).map(([setting]) => [setting, ''])
+  const given = { ...Object.fromEntries(set), ...(Value.Default(settings, {}) as object) } as never
   const usual = capabilities(given)
   const switches = Object.entries(settings.properties).filter(
     ([, { type }]: [string, { type?: string }]) => type === 'boolean',
@@ -29,7 +31,7 @@ function linesOf(name: string, { capabilities, settings }: HttpAdapter<never>, o
 
 const lines = [
   ...Object.entries(adapters).flatMap(([name, adapter]) => linesOf(name, adapter, '')),
-  ...sandboxAdapters.flatMap((adapter) => linesOf(adapter.adapter, adapter as HttpAdapter<never>, ' (only `test`)')),
+  ...sandboxAdapters.flatMap((adapter) => linesOf(adapter.adapter, adapter as AdapterFacts<never>, ' (only `test`)')),
 ]
 
 const hoursOf = (ms: number): string => (ms < 3_600_000 ? `${ms / 60_000} min` : `${ms / 3_600_000} h`)
