@@ -68,21 +68,27 @@ const nameOf = ({ provider, eventId }: Pick<Receipt, 'provider' | 'eventId'>): s
 
 /** The returned function gives what is kept under the event's id: this receipt, or the one that came first. */
 export function receiptKeeper(database: Database): (receipt: Receipt) => Promise<KeptReceipt> {
-  return grouped(async (receipts) => {
-    const asked = new Map(receipts.map((receipt) => [nameOf(receipt), receipt]))
-    // In one order everywhere, so that two replicas never wait for each other.
-    const rows = [...asked.keys()].toSorted().flatMap((name) => rowsOf(asked.get(name)))
-    const kept = new Map((await database.run<KeptRow>(insert, [JSON.stringify(rows)])).map((row) => [nameOf(row), row]))
-    const others = rows.filter(({ provider, event_id: eventId }) => !kept.has(nameOf({ provider, eventId })))
-    // A second statement: one that was committed meanwhile is not seen by the first.
-    if (others.length > 0)
-      for (const row of await database.run<KeptRow>(find, [JSON.stringify(others)])) kept.set(nameOf(row), row)
-    return receipts.map((receipt) => {
-      const row = kept.get(nameOf(receipt))
-      if (row === undefined) throw new Error('a receipt was erased in the moment in which it came again')
-      return row
-    })
-  }, sizeOf)
+  return grouped(
+    async (receipts) => {
+      const asked = new Map(receipts.map((receipt) => [nameOf(receipt), receipt]))
+      // In one order everywhere, so that two replicas never wait for each other.
+      const rows = [...asked.keys()].toSorted().flatMap((name) => rowsOf(asked.get(name)))
+      const kept = new Map(
+        (await database.run<KeptRow>(insert, [JSON.stringify(rows)])).map((row) => [nameOf(row), row]),
+      )
+      const others = rows.filter(({ provider, event_id: eventId }) => !kept.has(nameOf({ provider, eventId })))
+      // A second statement: one that was committed meanwhile is not seen by the first.
+      if (others.length > 0)
+        for (const row of await database.run<KeptRow>(find, [JSON.stringify(others)])) kept.set(nameOf(row), row)
+      return receipts.map((receipt) => {
+        const row = kept.get(nameOf(receipt))
+        if (row === undefined) throw new Error('a receipt was erased in the moment in which it came again')
+        return row
+      })
+    },
+    database.soon,
+    sizeOf,
+  )
 }
 
 type KeptRow = { -readonly [name in keyof KeptReceipt]: KeptReceipt[name] }
@@ -115,15 +121,19 @@ const mark: Statement = {
 
 /** The returned function notes that a receipt was applied, or that nothing followed from it. */
 export function receiptMarker(database: Database): (receipt: Receipt) => Promise<void> {
-  return grouped(async (receipts) => {
-    const keys = new Map(
-      receipts.map(({ provider, eventId }) => [nameOf({ provider, eventId }), { provider, eventId }]),
-    )
-    const rows = [...keys.keys()].toSorted().map((name) => keys.get(name))
-    const json = JSON.stringify(rows.map((row) => ({ provider: row?.provider, event_id: row?.eventId })))
-    await database.run(mark, [json])
-    return receipts.map(() => undefined)
-  }, sizeOf)
+  return grouped(
+    async (receipts) => {
+      const keys = new Map(
+        receipts.map(({ provider, eventId }) => [nameOf({ provider, eventId }), { provider, eventId }]),
+      )
+      const rows = [...keys.keys()].toSorted().map((name) => keys.get(name))
+      const json = JSON.stringify(rows.map((row) => ({ provider: row?.provider, event_id: row?.eventId })))
+      await database.run(mark, [json])
+      return receipts.map(() => undefined)
+    },
+    database.soon,
+    sizeOf,
+  )
 }
 
 const unapplied: Statement = {

@@ -13,19 +13,28 @@ import { heldOutcome, isReplay, messageIn, present, told } from './told.ts'
 const database = useDatabase()
 let gateway: TestGateway
 let replica: TestGateway
-/** What the first gateway's store does before or in place of what it is asked. */
-const trouble: { fails: string | null } = { fails: null }
+/** What the first gateway's store cannot do at the moment. */
+const trouble: { fails: 'keepReceipt' | 'findMessages' | 'markApplied' | null } = { fails: null }
 
 function failing(store: Store): Store {
-  return new Proxy(store, {
-    get(target, name: keyof Store) {
-      const work = target[name] as (...given: unknown[]) => Promise<unknown>
-      return async (...given: unknown[]) => {
-        if (name === trouble.fails) throw new StoreUnavailable('absent', new Error('away'))
-        return work(...given)
-      }
+  const unless = (name: string): void => {
+    if (name === trouble.fails) throw new StoreUnavailable('absent', new Error('away'))
+  }
+  return {
+    ...store,
+    keepReceipt: async (receipt) => {
+      unless('keepReceipt')
+      return store.keepReceipt(receipt)
     },
-  })
+    findMessages: async (ids) => {
+      unless('findMessages')
+      return store.findMessages(ids)
+    },
+    markApplied: async (receipt) => {
+      unless('markApplied')
+      return store.markApplied(receipt)
+    },
+  }
 }
 
 beforeAll(async () => {
