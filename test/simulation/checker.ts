@@ -68,13 +68,15 @@ export function createChecker(world: World, tables: Tables): Checker {
     errorLogged: (who, text, fields) => {
       const { alarm, because, message } = fields as { alarm?: string; because?: string; message?: string }
       const row = tables.messages.get(message ?? '')
-      const lied = row !== undefined && facts.mistaken.has(eventOf(row))
-      // A verdict that is corrected was wrong when it was committed, and found then; a look-up cannot tell whose acceptance
-      // it sees, so one that began before another attempt raises it without need.
+      // A look-up cannot tell whose acceptance it sees: one that began before another attempt raises these without need.
+      // A verdict that was truly wrong is found when it is committed, and a message that is truly doubled in the ledger.
+      const isLookUps = alarm === 'verdict_corrected' || row?.resolution?.includes('"by":"lookup"') === true
+      const isExpected =
+        alarm === 'provider_credentials' || isLookUps || (row !== undefined && facts.mistaken.has(eventOf(row)))
       const isWeather =
         text === 'an adapter threw' ||
         text === 'provider refuses our credentials: stopped' ||
-        (text === 'alarm' && (lied || alarm === 'provider_credentials' || alarm === 'verdict_corrected'))
+        (text === 'alarm' && isExpected)
       if (!isWeather) facts.broken('no bug is logged', `${who}: ${text} ${alarm ?? because ?? ''}`)
     },
     answered: (asked, answer) => checkAnswer(facts, heard, asked, answer),

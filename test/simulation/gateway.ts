@@ -8,7 +8,6 @@ import type { Deps, Log } from '../../src/deps.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
-import { repeatsSeen } from '../../src/operations/repeats.ts'
 import { waitersFor } from '../../src/operations/wait-for-outcome.ts'
 import * as reaper from '../../src/workers/reaper.ts'
 import { startWorkers, type Workers } from '../../src/workers/workers.ts'
@@ -154,7 +153,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       slots: providerSlots(clock),
       waiters: waitersFor(store, clock, calls),
       inFlight: calls,
-      repeats: chance.happens(0.5) ? { note: () => {}, areLikely: () => true } : repeatsSeen(),
+      repeats: { note: () => {}, areLikely: () => chance.random() < 0.5 },
       leaseMarginMs,
       acceptsClaims: () => !closed,
       nudgeDispatcher: () => workers?.nudgeDispatcher(),

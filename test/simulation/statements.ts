@@ -51,15 +51,15 @@ function findByKey({ tables }: Execution, [json]: readonly unknown[]): Rows {
   })
 }
 
-function findAnswerByKey({ tables }: Execution, [json]: readonly unknown[]): Rows {
+function findAnswer({ tables }: Execution, [json]: readonly unknown[]): Rows {
   return rowsOf(json).flatMap((asked) => {
-    const key = tables.keys.get(keyOf(String(asked['account_id']), String(asked['environment']), String(asked['key'])))
-    const answer = tables.answers.get(key?.messageId ?? '')
-    const status = tables.messages.get(key?.messageId ?? '')?.answerStatus
-    if (key === undefined || answer === undefined) return []
-    const { fingerprint, fingerprintVersion: version } = key
-    const { answerContentType: contentType, answerLocation: location, answerBody: body } = answer
-    return [{ asker: asked['asker'], fingerprint, version, status, contentType, location, body }]
+    const row = tables.keys.get(keyOf(String(asked['account_id']), String(asked['environment']), String(asked['key'])))
+    const message = tables.messages.get(row?.messageId ?? '')
+    const stored = tables.answers.get(row?.messageId ?? '')
+    if (row === undefined || message === undefined || stored === undefined) return []
+    const { answerContentType: contentType, answerLocation: location, answerBody: body } = stored
+    const { fingerprint, fingerprintVersion: version } = row
+    return [{ asker: asked['asker'], fingerprint, version, status: message.answerStatus, contentType, location, body }]
   })
 }
 
@@ -120,7 +120,7 @@ const played: Readonly<Record<string, Played>> = {
     return []
   },
   'message-by-key': findByKey,
-  'answer-by-key': findAnswerByKey,
+  'answer-by-key': findAnswer,
   'messages-by-ids': (execution, [ids]) => findByIds(execution, ids).map((row) => withAnswer(execution.tables, row)),
   'versions-by-ids': (execution, [ids]) => findByIds(execution, ids).map(({ id, version }) => ({ id, version })),
   'message-by-id': (execution, [id, account, environment]) =>
@@ -147,7 +147,9 @@ const played: Readonly<Record<string, Played>> = {
       .toSorted(byId)
       .slice(0, Number(limit)),
   'erase-results': eraseResults,
-  'erase-receipts': () => [], // no provider of the simulation tells anything later
+  // No webhooks come in here: nothing is kept, and nothing is left to apply or to erase.
+  'unapplied-receipts': () => [],
+  'erase-receipts': () => [],
   'name-key': insertName,
   'void-key': insertTombstone,
   time: ({ nowMs }) => [{ now: new Date(nowMs) }],
