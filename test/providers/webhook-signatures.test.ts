@@ -136,22 +136,10 @@ const schemes: readonly Scheme[] = [
   },
 ]
 
-describe.each(schemes)('$name', ({ provider, genuine, forged, signsBody, signsTime }) => {
+describe.each(schemes)('$name', ({ provider, genuine, forged }) => {
   test('what is genuine is read; of another secret it is forged', () => {
     expect(parsedBy(provider, genuine, now)).toHaveProperty('events')
     expect(parsedBy(provider, forged, now)).toEqual({ refused: 'forged' })
-  })
-
-  test.runIf(signsBody)('a bit of any byte of the body turned: forged', () => {
-    let spoilt = 0
-    for (const told of spoiltBodies(genuine)) {
-      expect(parsedBy(provider, told, now)).toEqual({ refused: 'forged' })
-      spoilt++
-    }
-    expect(spoilt).toBe(Buffer.byteLength(genuine.body))
-    const longer = { ...genuine, body: `${String(genuine.body)} ` }
-    expect(parsedBy(provider, longer, now)).toEqual({ refused: 'forged' })
-    expect(parsedBy(provider, { ...genuine, body: '' }, now)).toEqual({ refused: 'forged' })
   })
 
   test('any header that it needs left out, emptied, or with its last letter changed: forged', () => {
@@ -164,18 +152,34 @@ describe.each(schemes)('$name', ({ provider, genuine, forged, signsBody, signsTi
         })
     }
   })
+})
 
-  test.runIf(signsTime !== undefined)(
-    'signed more than five minutes ago, or ahead: stale; forged is said first',
-    () => {
+describe.each(schemes.filter(({ signsBody }) => signsBody))('$name, which signs the body', ({ provider, genuine }) => {
+  test('a bit of any byte of the body turned: forged', () => {
+    let spoilt = 0
+    for (const told of spoiltBodies(genuine)) {
+      expect(parsedBy(provider, told, now)).toEqual({ refused: 'forged' })
+      spoilt++
+    }
+    expect(spoilt).toBe(Buffer.byteLength(genuine.body))
+    const longer = { ...genuine, body: `${String(genuine.body)} ` }
+    expect(parsedBy(provider, longer, now)).toEqual({ refused: 'forged' })
+    expect(parsedBy(provider, { ...genuine, body: '' }, now)).toEqual({ refused: 'forged' })
+  })
+})
+
+describe.each(schemes.filter(({ signsTime }) => signsTime !== undefined))(
+  '$name, which signs the time',
+  ({ provider, genuine, forged, signsTime }) => {
+    test('signed more than five minutes ago, or ahead: stale; forged is said first', () => {
       for (const ms of [-300_000, 0, 300_000])
         expect(parsedBy(provider, signsTime?.(later(ms)) ?? genuine, now)).toHaveProperty('events')
       for (const ms of [-301_000, 301_000])
         expect(parsedBy(provider, signsTime?.(later(ms)) ?? genuine, now)).toEqual({ refused: 'stale' })
       expect(parsedBy(provider, forged, later(3_600_000))).toEqual({ refused: 'forged' })
-    },
-  )
-})
+    })
+  },
+)
 
 describe('published vectors', () => {
   test('Standard Webhooks and Svix: among other signatures, too; both packages agree', () => {
