@@ -18,6 +18,8 @@ export interface ProviderSlots {
   tryTake(provider: Provider): Release | null
   /** Waits for one, if need be. Null: none came free within `ms`, or the provider is stopped. */
   take(provider: Provider, ms: number): Promise<Release | null>
+  /** For a worker: a free slot, or where requests wait for one, a place in their queue. Null: there was none. */
+  takeAmongOthers(provider: Provider): Promise<Release | null>
   /** How many wait. */
   waiting(): number
   stop(provider: string): void
@@ -26,6 +28,9 @@ export interface ProviderSlots {
   isStopped(provider: string): boolean
   inUse(provider: string): number
 }
+
+/** How long a worker stands in the queue; after that its message is put off. */
+const workersWaitMs = 2_000
 
 export function providerSlots(clock: Clock): ProviderSlots {
   const used = new Map<string, number>()
@@ -52,24 +57,27 @@ export function providerSlots(clock: Clock): ProviderSlots {
     } else if (inUse(name) >= concurrency || waitingFor(name) > 0) return null
     return give(name)
   }
+  const take: ProviderSlots['take'] = async (provider, ms) => {
+    const { name } = provider
+    const taken = tryTake(provider)
+    if (taken !== null || ms <= 0 || stopped.has(name)) return taken
+    return new Promise((resolve) => {
+      const queue = queues.get(name) ?? new Set()
+      const end = (release: Release | null): void => {
+        cancel()
+        queue.delete(end)
+        resolve(release)
+      }
+      const cancel = clock.after(ms, () => end(null))
+      queues.set(name, queue.add(end))
+    })
+  }
+  const waiting = (): number => [...queues.values()].reduce((sum, { size }) => sum + size, 0)
   return {
     tryTake,
-    take: async (provider, ms) => {
-      const { name } = provider
-      const taken = tryTake(provider)
-      if (taken !== null || ms <= 0 || stopped.has(name)) return taken
-      return new Promise((resolve) => {
-        const queue = queues.get(name) ?? new Set()
-        const end = (release: Release | null): void => {
-          cancel()
-          queue.delete(end)
-          resolve(release)
-        }
-        const cancel = clock.after(ms, () => end(null))
-        queues.set(name, queue.add(end))
-      })
-    },
-    waiting: () => [...queues.values()].reduce((sum, { size }) => sum + size, 0),
+    take,
+    takeAmongOthers: async (provider) => tryTake(provider) ?? (waiting() > 0 ? take(provider, workersWaitMs) : null),
+    waiting,
     stop: (name) => {
       stopped.set(name, clock.mark())
       for (const end of queues.get(name) ?? []) end(null)

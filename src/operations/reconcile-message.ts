@@ -39,7 +39,7 @@ export async function reconcileMessage(deps: Deps, message: Message, looks: Look
     await applyEvent(deps, message, { type: 'replan', means, at: now, random: deps.random() })
     return true
   }
-  const release = deps.slots.tryTake(provider)
+  const release = await deps.slots.takeAmongOthers(provider)
   if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await takeStep(deps, message, state.attempt, state.plan, provider, looks, release)
   return true

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Clock } from '../../src/clock.ts'
 import { providerSlots, type Release } from '../../src/operations/provider-slots.ts'
 import { useDatabase } from '../support/database.ts'
-import { accepted, fakeProvider, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import { accepted, fakeProvider, lost, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import { createReconciler } from '../../src/workers/reconciler.ts'
+import { able } from './recovery-steps.ts'
 import { dispatch } from './steps.ts'
 import { told } from './told.ts'
 
@@ -118,4 +120,24 @@ test('what waits in the data base stands in the same queue as requests do', asyn
   release()
   await passed
   expect((await Promise.all(answers)).map(told)).toEqual(['201 sent', '201 sent'])
+})
+
+test('Q1 the next step about a lost answer stands in the same queue, too: requests that keep coming do not put it off', async () => {
+  const keyed = fakeProvider('fake', { concurrency: 1, capabilities: able({ key: true }) })
+  const busyGateway = await testGateway(database.url, { provider: keyed })
+  onTestFinished(async () => busyGateway.close())
+  keyed.answer = () => lost()
+  expect(told(await busyGateway.send(sms('lost'), { key: 'lost', prefer: 'wait=0' }))).toMatch(/^(202|504) /)
+  await until(async () => (await database.query(`SELECT 1 FROM due_work WHERE task = 'reconcile'`)).length === 1)
+  await database.query(`UPDATE due_work SET due_at = now() - interval '1 second'`)
+  keyed.answer = () => accepted()
+  const release = busyGateway.deps.slots.tryTake(keyed)
+  const request = busyGateway.send(sms('new'), { key: 'keeps-coming', prefer: 'wait=5' })
+  await until(() => busyGateway.deps.slots.waiting() === 1)
+  const { taken, done } = await createReconciler(busyGateway.deps).runOnce()
+  expect(taken).toBe(1)
+  await until(() => busyGateway.deps.slots.waiting() === 2)
+  release?.()
+  expect([await done, told(await request)]).toEqual([1, '201 sent'])
+  expect(keyed.calls).toHaveLength(3)
 })
