@@ -25,6 +25,8 @@ export interface Evidence {
   readonly detail: string
   /** The code stands in no table of the adapter. */
   readonly unrecognised?: true
+  /** Of a call that was not accepted: the pause that the provider asked for, in milliseconds. */
+  readonly retryAfterMs?: number
   /** Nobody saw how the call ended: whoever made it is gone, or asleep. */
   readonly endUnseen?: true
 }

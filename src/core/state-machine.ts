@@ -27,7 +27,7 @@ import {
   type On,
 } from './events.ts'
 import { endedAttemptOf, isFinal, type EndedAttempt, type Message, type Resolution, type State } from './message.ts'
-import { fold, type Evidence } from './outcome.ts'
+import { fold, type Evidence, type Outcome } from './outcome.ts'
 import { isOneByKey, keyWarrantHolds, openAttempt, planFor, repeatsSoFar } from './recovery.ts'
 import { acceptedBeside, receipt, settledByProof } from './receipt.ts'
 import { credentialsPauseMs, retryDelayMs } from './schedule.ts'
@@ -91,7 +91,12 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
 function outcome(message: Message, event: On<'outcome'>): Decision {
   const { state } = message
   const { attempt, at } = event
-  const ended: EndedAttempt = { ...attempt, endedAt: at, outcome: event.outcome.kind, evidence: event.outcome.evidence }
+  const ended: EndedAttempt = {
+    ...attempt,
+    endedAt: at,
+    outcome: event.outcome.kind,
+    evidence: evidenceOf(event.outcome),
+  }
   const current = endedAttemptOf(state)
   if (current !== null && isSameNews(current, ended)) return ignored('it was recorded already')
   const late = record('late_outcome', at, attempt.id, { outcome: ended.outcome, ...ended.evidence })
@@ -117,6 +122,12 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
         : ignored('it is sent already', late)
   }
 }
+
+/** With the pause that was asked for: another attempt of the message must know of it, whoever makes it. */
+const evidenceOf = (told: Outcome): Evidence =>
+  told.kind === 'not_sent' && told.retryAfterMs !== null
+    ? { ...told.evidence, retryAfterMs: told.retryAfterMs }
+    : told.evidence
 
 const isSameNews = (a: EndedAttempt, b: EndedAttempt): boolean =>
   a.id === b.id && a.outcome === b.outcome && JSON.stringify(a.evidence) === JSON.stringify(b.evidence)

@@ -4,10 +4,11 @@
  * G1. Another provider is chosen only for an attempt that follows a `not_sent`; what is open is repeated at its own.
  * G2. What a person or a proven absence had sent again goes to the same provider: were they wrong, its key may yet tell.
  * G3. A provider that is stopped, or whose limits the message breaks, is passed over while the route has another.
+ * G4. One that asked for a pause is not asked before it is over, whoever of the route was asked meanwhile.
  */
 import type { Scope } from '../core/idempotency.ts'
 import type { MessageRequest } from '../core/message-content.ts'
-import { attemptOf, type Message } from '../core/message.ts'
+import { attemptOf, endedAttemptOf, type Attempt, type Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
 
@@ -23,30 +24,71 @@ function candidates({ providers }: Chooser, request: MessageRequest, environment
 /** Where a new message goes. With none that takes it as it is, the first, whose limit it breaks. */
 export function firstProvider(deps: Chooser, request: MessageRequest, { environment }: Scope): Provider | undefined {
   const route = candidates(deps, request, environment)
-  return usable(deps, request, route) ?? route[0]
+  return usable(deps, request, route)[0] ?? route[0]
 }
 
-const usable = (deps: Chooser, request: MessageRequest, route: readonly Provider[]): Provider | undefined => {
+/** Those whose limits it keeps; of them those that are not stopped, if there are any. */
+function usable({ slots }: Chooser, request: MessageRequest, route: readonly Provider[]): readonly Provider[] {
   const able = route.filter((provider) => provider.limitBroken(request) === null)
-  return able.find(({ name }) => !deps.slots.isStopped(name)) ?? able[0]
+  const running = able.filter(({ name }) => !slots.isStopped(name))
+  return running.length > 0 ? running : able
 }
 
-/** Where a message that waits goes next; undefined: its provider is not configured any more. */
-export function nextProvider(deps: Chooser, message: Message): Provider | undefined {
-  const { provider, environment, request, state } = message
-  const chosen = deps.providers.find(provider, environment)
+export interface NextProvider {
+  readonly provider: Provider
+  /** Every one of the route has asked for a pause, and this one's is over first. */
+  readonly pausedUntil: Date | null
+}
+
+/** Where a message that waits goes next; undefined: its provider is not configured any more. @throws StoreTrouble */
+export async function nextProvider(deps: Deps, message: Message): Promise<NextProvider | undefined> {
+  const { provider: name, environment, state } = message
+  const chosen = deps.providers.find(name, environment)
   const last = attemptOf(state)
-  if (chosen !== undefined && last === null && !deps.slots.isStopped(provider)) return chosen
-  if (chosen !== undefined && last !== null && message.resolution?.attemptId === last.id) return chosen
+  const stays =
+    last === null ? !deps.slots.isStopped(name) : message.resolution?.attemptId === last.id || !isOnRoute(deps, message)
+  if (chosen !== undefined && stays) return { provider: chosen, pausedUntil: null }
+  return after(deps, message)
+}
+
+/** May an attempt that was not sent be followed at once, at a provider that was not asked in this round? @throws StoreTrouble */
+export async function canFailOver(deps: Deps, message: Message, { provider, number }: Attempt): Promise<boolean> {
+  const route = candidates(deps, message.request, message.environment)
+  if (route.length < 2 || !isOnRoute(deps, message)) return false
+  if (number % usable(deps, message.request, route).length === 0) return false
+  const next = await after(deps, message)
+  return next !== undefined && next.provider.name !== provider && next.pausedUntil === null
+}
+
+const isOnRoute = (deps: Chooser, { provider, request, environment }: Message): boolean =>
+  candidates(deps, request, environment).some(({ name }) => name === provider)
+
+/** After the one that did not take it, round the route. */
+async function after(deps: Deps, message: Message): Promise<NextProvider | undefined> {
+  const { provider, environment, request } = message
   const route = candidates(deps, request, environment)
   const place = route.findIndex(({ name }) => name === provider)
-  // After the one that did not take it, round the route; what left the route stays where it was.
-  if (place === -1 && chosen !== undefined) return chosen
-  return usable(deps, request, [...route.slice(place + 1), ...route.slice(0, place + 1)]) ?? chosen
+  const able = usable(deps, request, [...route.slice(place + 1), ...route.slice(0, place + 1)])
+  const paused = route.length > 1 ? await pausesOf(deps, message) : new Map<string, Date>()
+  const free = able.find(({ name }) => !paused.has(name))
+  if (free !== undefined) return { provider: free, pausedUntil: null }
+  const until = ({ name }: Provider): Date => paused.get(name) ?? new Date(0)
+  const [soonest] = able.toSorted((a, b) => until(a).getTime() - until(b).getTime())
+  return soonest === undefined ? undefined : { provider: soonest, pausedUntil: until(soonest) }
 }
 
-/** May an attempt that was not sent be followed at once, at a provider that was not asked in this round? */
-export function canFailOver(deps: Chooser, { request, environment }: Message, attemptNumber: number): boolean {
-  const able = candidates(deps, request, environment).filter((provider) => provider.limitBroken(request) === null)
-  return attemptNumber % Math.max(able.length, 1) !== 0
+/** G4. Who asked to be left alone with this message, and until when: as its ended attempts tell. */
+async function pausesOf(deps: Deps, message: Message): Promise<Map<string, Date>> {
+  const now = deps.clock.now()
+  const paused = new Map<string, Date>()
+  const note = (provider: unknown, endedAt: Date, retryAfterMs: unknown): void => {
+    if (typeof provider !== 'string' || typeof retryAfterMs !== 'number') return
+    const until = new Date(endedAt.getTime() + retryAfterMs)
+    if (until > now) paused.set(provider, until)
+  }
+  for (const { type, at, data } of await deps.store.findEvents(message.id))
+    if (type === 'attempt_ended') note(data['provider'], at, data['retryAfterMs'])
+  const last = endedAttemptOf(message.state)
+  if (last !== null) note(last.provider, last.endedAt, last.evidence.retryAfterMs)
+  return paused
 }

@@ -142,6 +142,14 @@ function noteCredentials(deps: Deps, provider: Provider, outcome: Outcome): void
 /** Our reading of the data base's clock may be a moment behind what it wrote itself. */
 const later = (a: Date, b: Date): Date => (a > b ? a : b)
 
+/** A hint, for which no outcome is given up: where it cannot be had, the pause is the ordinary one. */
+const mayFailOver = async (deps: Deps, message: Message, attempt: Attempt): Promise<boolean> =>
+  canFailOver(deps, message, attempt).catch((error: unknown) => {
+    const fields = { message: message.id, error: error instanceof Error ? error.name : 'error' }
+    deps.log[error instanceof StoreTrouble ? 'warn' : 'error'](fields, 'the rest of a route could not be looked at')
+    return false
+  })
+
 /** About a minute of tries. */
 const maxTriesAfterBug = 16
 
@@ -157,7 +165,7 @@ async function storeOutcome(
     attempt: lease.attempt,
     outcome,
     means: meansOf(provider),
-    canFailOver: canFailOver(deps, message, lease.attempt.number),
+    canFailOver: outcome.kind === 'not_sent' && (await mayFailOver(deps, message, lease.attempt)),
     at: later(deps.clock.now(), message.updatedAt),
     random: deps.random(),
   } as const

@@ -3,7 +3,8 @@
  * did not accept.
  *
  * X1. A message past its notAfter is expired, never sent.
- * X2. What cannot be called now (no slot, provider stopped or gone from the configuration) is put off, not lost.
+ * X2. What cannot be called now (no slot, provider stopped, gone from the configuration or asking for a pause) is put off,
+ *     not lost.
  */
 import type { Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
@@ -25,11 +26,13 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
     await applyEvent(deps, message, { type: 'expire', at: now })
     return true
   }
-  const provider = nextProvider(deps, message)
-  if (provider === undefined) {
+  const next = await nextProvider(deps, message)
+  if (next === undefined) {
     deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')
     return putOff(deps, message, stoppedPauseMs)
   }
+  const { provider, pausedUntil } = next
+  if (pausedUntil !== null) return putOff(deps, message, pausedUntil.getTime() - now.getTime())
   const release = await deps.slots.takeAmongOthers(provider)
   if (release === null) return putOff(deps, message, deps.slots.isStopped(provider.name) ? stoppedPauseMs : busyPauseMs)
   await dispatchMessage(deps, message, provider, release)

@@ -13,7 +13,7 @@ import {
   until,
   type TestGateway,
 } from '../support/gateway.ts'
-import { dispatch, dispatchNothing, makeDue } from './steps.ts'
+import { dispatch, dispatchNothing, dueInMs, makeDue } from './steps.ts'
 import { messageIn, told } from './told.ts'
 
 const database = useDatabase()
@@ -92,7 +92,7 @@ test('a provider whose limits the message breaks is passed over; if all are, the
 })
 
 test('a round that nobody took is followed by a pause, and then by the first again', async () => {
-  for (const provider of [first, short, second]) provider.answer = () => notSent('refused_for_now', 30_000)
+  for (const provider of [first, short, second]) provider.answer = () => notSent()
   await gateway.send(sms(), { key: 'round', prefer: 'wait=0' })
   await dispatch(gateway, 2)
   await dispatchNothing(gateway)
@@ -128,4 +128,51 @@ test('what a person had sent again goes to the same provider: were they wrong, i
   expect((await gateway.post(`/v1/messages/${id}/resolve`, verdict)).statusCode).toBe(200)
   await dispatch(gateway)
   expect(calls()).toEqual([2, 0, 0])
+})
+
+/** Its attempts so far, once the one that runs has ended. */
+const attemptsOf = async (key: string): Promise<number> => {
+  const { message } = (await gateway.get(`/v1/idempotency-keys/${key}`)).json<{
+    message: { status: string; attempts: number }
+  }>()
+  return message.status === 'queued' ? message.attempts : 0
+}
+
+test('G4 a provider that asked for a pause is not asked before it is over, whoever was asked meanwhile', async () => {
+  first.answer = () => notSent('refused_for_now', 300_000)
+  for (const provider of [short, second]) provider.answer = () => notSent()
+  await gateway.send(sms(), { key: 'g4', prefer: 'wait=0' })
+  await dispatch(gateway, 2)
+  expect(calls()).toEqual([1, 1, 1])
+  // The round is over; each further one goes past the provider that asked.
+  for (let nth = 4; nth <= 8; nth++) {
+    await makeDue(database)
+    await dispatch(gateway)
+    expect(await attemptsOf('g4')).toBe(nth)
+  }
+  expect(first.calls).toHaveLength(1)
+})
+
+test('G4 where all have asked for a pause it waits for the shortest, across whatever was asked last', async () => {
+  first.answer = () => notSent('refused_for_now', 300_000)
+  short.answer = () => notSent('refused_for_now', 60_000)
+  second.answer = () => notSent('refused_for_now', 600_000)
+  const sent = await gateway.send(sms(), { key: 'all-paused', prefer: 'wait=0' })
+  await dispatch(gateway, 2)
+  await makeDue(database)
+  await dispatch(gateway)
+  expect(calls()).toEqual([1, 1, 1])
+  const due = await dueInMs(database, messageIn(sent).id)
+  expect(due).toBeGreaterThan(50_000)
+  expect(due).toBeLessThanOrEqual(60_000)
+})
+
+test('E6 Retry-After holds where the rest of the route is stopped: there is nowhere to fail over to', async () => {
+  for (const { name } of [short, second]) gateway.deps.slots.stop(name)
+  first.answer = () => notSent('refused_for_now', 300_000)
+  const sent = await gateway.send(sms(), { key: 'nowhere', prefer: 'wait=0' })
+  await tried('nowhere')
+  await dispatchNothing(gateway)
+  expect(await dueInMs(database, messageIn(sent).id)).toBeGreaterThan(290_000)
+  expect(calls()).toEqual([1, 0, 0])
 })
