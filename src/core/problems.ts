@@ -7,6 +7,8 @@ export interface ProblemKind {
   readonly title: string
   /** Is it of use to repeat this very request with this very key? */
   readonly retryable: boolean
+  /** When it is of use all the same: the answer's own `retryable` says so then. */
+  readonly retryableWhile?: string
   /** What to do, in one plain sentence for a person or a model. */
   readonly advice: string
 }
@@ -205,6 +207,7 @@ export const problems = {
     status: 504,
     title: 'It is not known whether the message was sent',
     retryable: false,
+    retryableWhile: 'the gateway is settling it',
     advice:
       'The provider may have it. Do not send it under a new key: ask GET /v1/messages/{id}, or let a person settle it with POST /v1/messages/{id}/resolve.',
   },

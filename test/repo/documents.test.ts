@@ -1,7 +1,7 @@
 /** What documents say of the code is printed by the code: `npm run docs` writes it, this compares it. */
 import { expect, test } from 'vitest'
 import { settings, type Setting } from '../../src/config.ts'
-import { problems, problemTypes } from '../../src/core/problems.ts'
+import { problems, problemTypes, type ProblemKind } from '../../src/core/problems.ts'
 import { openApiText } from '../../src/openapi-text.ts'
 import { magics } from '../../src/sandbox/magic.ts'
 import { compareFile, compareSection, table, type Section } from '../support/documents.ts'
@@ -18,12 +18,11 @@ const settingsTable = table(
 )
 const problemsTable = table(
   ['problem', 'status', 'repeat?', 'what to do'],
-  problemTypes.map((type) => [
-    `\`${type}\``,
-    String(problems[type].status),
-    problems[type].retryable ? 'yes' : 'no',
-    problems[type].advice,
-  ]),
+  problemTypes.map((type) => {
+    const { status, retryable, retryableWhile, advice }: ProblemKind = problems[type]
+    const otherwise = retryableWhile === undefined ? '' : `; yes while ${retryableWhile}`
+    return [`\`${type}\``, String(status), `${retryable ? 'yes' : 'no'}${otherwise}`, advice]
+  }),
 )
 const sandboxTable = table(
   ['sms', 'name', 'the sandbox'],

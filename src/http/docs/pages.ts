@@ -1,7 +1,7 @@
 /** /docs, the browsable API; /docs/which-key, which key callers should use; /problems/{type}, what each problem means. Nothing from another host. */
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { problems, problemTypes, type ProblemType } from '../../core/problems.ts'
+import { problems, problemTypes, type ProblemKind, type ProblemType } from '../../core/problems.ts'
 import { Refusal } from '../../operations/refusal.ts'
 import { page } from './page.ts'
 import { whichKey } from './which-key.ts'
@@ -37,8 +37,9 @@ const html = (reply: FastifyReply, body: string): FastifyReply =>
 const isProblemType = (type: string): type is ProblemType => Object.hasOwn(problems, type)
 
 function problemPage(type: ProblemType): string {
-  const { status, retryable, advice } = problems[type]
-  return `<p><code>${type}</code>, HTTP ${status}. Repeating the very same request with the very same key is ${retryable ? '' : 'not '}of use.</p>
+  const { status, retryable, retryableWhile, advice }: ProblemKind = problems[type]
+  const unless = retryableWhile === undefined ? '' : `, except while ${retryableWhile}: <code>retryable</code> says so`
+  return `<p><code>${type}</code>, HTTP ${status}. Repeating the very same request with the very same key is ${retryable ? '' : 'not '}of use${unless}.</p>
 <p>${escape(advice)}</p><p><a href="/problems">All problems</a></p>`
 }
 
