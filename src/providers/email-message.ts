@@ -85,7 +85,8 @@ function linesOf({ from = '', content }: EmailRequest): Field[] {
   ]
 }
 
-function addressesOf({ to, cc = [], bcc = [], replyTo }: EmailRequest): Field[] {
+/** Whom it names, and where. */
+export function addressesOf({ to, cc = [], bcc = [], replyTo }: EmailRequest): Field[] {
   return [
     ['/to', to],
     ...cc.map((each, nth): Field => [`/cc/${nth}`, each]),
@@ -94,4 +95,5 @@ function addressesOf({ to, cc = [], bcc = [], replyTo }: EmailRequest): Field[] 
   ]
 }
 
-const pointerTo = (header: string): string => `/content/headers/${header.replaceAll('~', '~0').replaceAll('/', '~1')}`
+export const pointerTo = (header: string): string =>
+  `/content/headers/${header.replaceAll('~', '~0').replaceAll('/', '~1')}`

@@ -1,6 +1,6 @@
 /**
  * An e-mail as it goes over SMTP: its envelope, and its text in MIME, made by nodemailer's composer. Owns what is deterministic
- * about it and what may stand in a header; knows nothing of connections.
+ * about it and what SMTP cannot carry; what no e-mail may hold is email-message.ts's. Knows nothing of connections.
  *
  * S1. The same message is the same bytes for every attempt: Message-ID, Date and boundaries come from the message, not
  *     from the clock or from chance.
@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import type { EmailRequest } from '../core/message-content.ts'
+import { addressesOf, pointerTo, recipientsOf, type LimitBroken } from './email-message.ts'
 import type { AttemptContext } from './provider.ts'
 
 export interface SmtpMessage {
@@ -36,54 +37,45 @@ const isAddress = new RegExp(`^${address}$`)
 export function mailboxFrom(text: string): Mailbox | null {
   if (!isMailbox.test(text)) return null
   const [, name = '', inBrackets] = /^(.*)<(.*)>$/.exec(text) ?? []
-  return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: inBrackets ?? text }
+  const [, quoted] = /^"(.*)"$/.exec(name.trim()) ?? []
+  return { name: quoted?.replaceAll(/\\(["\\])/g, '$1') ?? name.trim(), address: inBrackets ?? text }
 }
 
-/** Made by us, or by servers on the way; what describes the parts is the composer's. */
-const ownHeaders =
-  /^(from|sender|to|cc|bcc|reply-to|subject|date|message-id|mime-version|content-.*|return-path|received|resent-.*|dkim-signature)$/i
-const controls = /[\p{Cc}\u2028\u2029]/u
+/** Made by us: they are what makes two attempts the same e-mail. */
+const ownHeaders = /^(date|message-id)$/i
 /** Lines end before 1,000 bytes, and are broken at blanks only. */
 const unfoldable = /\S{900}/
 const tooLong = 'A word of 900 or more characters fits on no line of a header.'
 const mediaType = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/
 
-/** A sentence that names what cannot stand in an e-mail, or null. */
-export function headerBroken({ to, cc = [], bcc = [], replyTo, content }: EmailRequest) {
-  const wrong = (pointer: string, detail: string) => ({ pointer, detail })
-  const addresses = [
-    ['/to', to],
-    ...cc.map((each, i) => [`/cc/${i}`, each]),
-    ...bcc.map((each, i) => [`/bcc/${i}`, each]),
-    ...(replyTo === undefined ? [] : [['/replyTo', replyTo]]),
-  ]
-  for (const [pointer = '', each = ''] of addresses)
-    if (!isAddress.test(each))
-      return wrong(pointer, 'This is no address that every mail server takes: ASCII, unquoted.')
-  if (controls.test(content.subject)) return wrong('/content/subject', 'A subject is one line.')
-  if (unfoldable.test(content.subject)) return wrong('/content/subject', tooLong)
-  for (const [name, value] of Object.entries(content.headers ?? {})) {
-    const pointer = `/content/headers/${name}`
-    if (!/^[A-Za-z0-9-]{1,76}$/.test(name))
-      return wrong('/content/headers', 'A header has a name of letters, digits and -.')
-    if (ownHeaders.test(name)) return wrong(pointer, 'This header is made by the gateway or by mail servers.')
-    if (controls.test(value)) return wrong(pointer, 'A header is one line.')
-    if (unfoldable.test(value)) return wrong(pointer, tooLong)
+/** What SMTP cannot carry, or not to every server, of an e-mail that is right (email-message.ts); null if it can. */
+export function unsendable(email: EmailRequest): LimitBroken | null {
+  const { subject, headers = {}, attachments = [] } = email.content
+  const foreign = addressesOf(email).find(([, each]) => !isAddress.test(each))
+  if (foreign !== undefined)
+    return { pointer: foreign[0], detail: 'This is no address that every mail server takes: ASCII, unquoted.' }
+  if (unfoldable.test(subject)) return { pointer: '/content/subject', detail: tooLong }
+  for (const [name, value] of Object.entries(headers)) {
+    const pointer = pointerTo(name)
+    if (!/^[A-Za-z0-9-]{1,76}$/.test(name)) return { pointer, detail: 'A header has a name of letters, digits and -.' }
+    if (ownHeaders.test(name)) return { pointer, detail: 'This header is made by the gateway.' }
+    if (unfoldable.test(value)) return { pointer, detail: tooLong }
   }
-  for (const [i, { filename, contentType }] of (content.attachments ?? []).entries()) {
-    if (controls.test(filename)) return wrong(`/content/attachments/${i}/filename`, 'A file name is one line.')
-    if (!mediaType.test(contentType) || /^(multipart|message)\//i.test(contentType))
-      return wrong(`/content/attachments/${i}/contentType`, 'This is no media type of an attachment.')
-  }
-  return null
+  const odd = attachments.findIndex(
+    ({ contentType }) => !mediaType.test(contentType) || /^(multipart|message)\//i.test(contentType),
+  )
+  return odd < 0
+    ? null
+    : { pointer: `/content/attachments/${odd}/contentType`, detail: 'This is no media type of an attachment.' }
 }
 
 /** @param from of the message, else of the configuration */
 export async function smtpMessage(
-  { to, cc = [], bcc = [], replyTo, content }: EmailRequest,
+  email: EmailRequest,
   from: Mailbox,
   { messageId, createdAt }: Pick<AttemptContext, 'messageId' | 'createdAt'>,
 ): Promise<SmtpMessage> {
+  const { to, cc = [], replyTo, content } = email
   const composer = new MailComposer({
     messageId: `<${messageId}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`,
     date: createdAt,
@@ -109,5 +101,5 @@ export async function smtpMessage(
     disableUrlAccess: true,
   })
   const text = await composer.compile().build()
-  return { from: from.address, recipients: [...new Set([to, ...cc, ...bcc])], text }
+  return { from: from.address, recipients: [...new Set(recipientsOf(email))], text }
 }

@@ -17,9 +17,10 @@ import type { Capabilities } from '../core/capabilities.ts'
 import type { EmailRequest, Environment, MessageRequest } from '../core/message-content.ts'
 import type { Evidence, Outcome } from '../core/outcome.ts'
 import { callSettings } from './call-settings.ts'
+import { emailOf, headersBroken } from './email-message.ts'
 import { identityOf } from './http-provider.ts'
 import type { CodeMeaning, OwnAdapter, Provider } from './provider.ts'
-import { headerBroken, mailboxFrom, mailboxPattern, smtpMessage } from './smtp-message.ts'
+import { mailboxFrom, mailboxPattern, smtpMessage, unsendable } from './smtp-message.ts'
 import { smtpClient, type SmtpResult, type SmtpStep } from './smtp-session.ts'
 
 const capabilities = {
@@ -101,18 +102,12 @@ const settings = Type.Object(
 )
 export type SmtpSettings = Static<typeof settings>
 
-const emailOf = (message: MessageRequest): EmailRequest => {
-  if (message.channel !== 'email') throw new TypeError(`smtp was given a message of channel ${message.channel}`)
-  return message
-}
+const limitBroken = (message: MessageRequest, own: SmtpSettings) => emailBroken(emailOf(message, 'smtp'), own.from)
 
-function limitBroken(message: MessageRequest, own: SmtpSettings) {
-  const email = emailOf(message)
+function emailBroken(email: EmailRequest, configuredFrom: string | undefined) {
   if (email.from !== undefined && mailboxFrom(email.from) === null)
-    return { pointer: '/from', detail: 'The sender is an address, or `Name <address>`: ASCII, unquoted.' }
-  if (email.from === undefined && own.from === undefined)
-    return { pointer: '/from', detail: 'A sender is needed: neither the message nor the provider names one.' }
-  return headerBroken(email)
+    return { pointer: '/from', detail: 'The sender is an address, or `Name <address>`: ASCII, the address unquoted.' }
+  return headersBroken(email, configuredFrom) ?? unsendable(email)
 }
 
 function create(name: string, environment: Environment, own: SmtpSettings): Provider {
@@ -154,9 +149,9 @@ function create(name: string, environment: Environment, own: SmtpSettings): Prov
 /** Null where it cannot be made: a bug of ours; but it is certain that nothing was sent. */
 async function smtpMessageOf(message: MessageRequest, own: SmtpSettings, attempt: Parameters<Provider['send']>[1]) {
   try {
-    const email = emailOf(message)
+    const email = emailOf(message, 'smtp')
     const from = mailboxFrom(email.from ?? own.from ?? '')
-    return from === null || headerBroken(email) !== null ? null : await smtpMessage(email, from, attempt)
+    return from === null || emailBroken(email, own.from) !== null ? null : await smtpMessage(email, from, attempt)
   } catch {
     return null // the evidence says so; what was thrown may repeat the message
   }

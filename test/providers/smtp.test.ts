@@ -8,6 +8,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import type { EmailRequest } from '../../src/core/message-content.ts'
 import { checkProvider } from '../../src/providers/registry.ts'
 import { smtp, type SmtpSettings } from '../../src/providers/smtp.ts'
+import { spoiledEmails } from '../support/adapters.ts'
 import { attemptContext } from '../support/attempt-context.ts'
 import { selfSigned } from '../support/self-signed.ts'
 import { drops, scriptedSmtp } from '../support/smtp-script.ts'
@@ -129,7 +130,6 @@ test.each([
   ['a long line beyond ASCII', 'ü'.repeat(3000)],
   ['controls', '\u0000 zero, tab\t, \u2028'],
   ['From', 'From here\n--\nsignature'],
-  ['nothing', ''],
 ])('a text of %s is ASCII in short lines on the wire, and arrives whole', async (_name, text) => {
   const headers = { 'X-Long': 'y'.repeat(899), 'X-Words': 'word '.repeat(190), 'X-Wide': 'ü'.repeat(800) }
   const { raw, parsed } = await arrived(email({ subject: 'z'.repeat(899), text, headers }))
@@ -161,26 +161,15 @@ const attached = (filename: string, contentType: string) =>
   email({ attachments: [{ filename, contentType, content: '' }] })
 
 test.each([
-  ['a recipient with a line break', email({}, { to: 'a@b.cd\r\nRCPT TO:<x@y.z>' }), '/to'],
+  ...spoiledEmails.filter(([name]) => name !== '51 recipients'),
   ['a recipient in brackets', email({}, { to: '<a@b.cd>' }), '/to'],
-  ['two recipients in one', email({}, { to: 'a@b.cd,e@f.gh' }), '/to'],
   ['a recipient beyond ASCII', email({}, { to: 'ä@b.cd' }), '/to'],
   ['a copy with a blank', email({}, { cc: ['a@b.cd', 'a @b.cd'] }), '/cc/1'],
-  ['a blind copy with a line break after it', email({}, { bcc: ['a@b.cd\n'] }), '/bcc/0'],
-  ['a reply-to address with a name', email({}, { replyTo: 'A <a@b.cd>' }), '/replyTo'],
-  ['a sender with a line break', email({}, { from: 'A\r\nBcc: x@y.z <a@b.cd>' }), '/from'],
-  ['a sender with two addresses', email({}, { from: 'A <a@b.cd>, B <e@f.gh>' }), '/from'],
-  ['a sender that is no address', email({}, { from: 'Sendonce' }), '/from'],
-  ['a subject of two lines', email({ subject: 'a\r\nBcc: x@y.z' }), '/content/subject'],
-  ['a subject with U+2028', email({ subject: 'a\u2028b' }), '/content/subject'],
   ['a subject of one long word', email({ subject: 'a'.repeat(900) }), '/content/subject'],
   ['a header of one long word', email({ headers: { 'X-A': 'a'.repeat(900) } }), '/content/headers/X-A'],
-  ['a header of two lines', email({ headers: { 'X-A': 'b\nBcc: x@y.z' } }), '/content/headers/X-A'],
-  ['a header name with a colon', email({ headers: { 'X-A: b\r\nBcc': 'x' } }), '/content/headers'],
   ...['bcc', 'Message-ID', 'date', 'Content-Type', 'MIME-Version', 'Resent-Bcc', 'Return-Path', 'From', 'Sender'].map(
     (name) => [`the header ${name}`, email({ headers: { [name]: 'x' } }), `/content/headers/${name}`] as const,
   ),
-  ['a file name of two lines', attached('a\nb', 'text/plain'), '/content/attachments/0/filename'],
   ['a media type with a parameter', attached('a', 'text/plain; x=y'), '/content/attachments/0/contentType'],
   ['a media type of parts', attached('a', 'multipart/mixed'), '/content/attachments/0/contentType'],
 ] as const)('%s breaks a limit, and is not sent by way of a setting either', async (_name, message, pointer) => {
