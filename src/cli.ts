@@ -14,7 +14,7 @@ import { pino } from 'pino'
 import { databaseClock } from './clock.ts'
 import { unknownCommand, unknownUsage } from './commands/unknown.ts'
 import { loadToolConfig } from './config.ts'
-import { apiScopes, secretHash, type ApiScope } from './core/api-key.ts'
+import { apiScopes, kindFor, secretHash, type ApiScope } from './core/api-key.ts'
 import { environments } from './core/message-content.ts'
 import type { Deps } from './deps.ts'
 import { createMetrics } from './metrics.ts'
@@ -49,7 +49,17 @@ async function createKey(args: string[]): Promise<void> {
   const id = randomBytes(9).toString('hex')
   const secret = randomBytes(32).toString('hex')
   await withDatabase(loadToolConfig(), async (database) =>
-    createStore(database).insertApiKey({ id, account, environment, scopes, secretHash: secretHash(secret) }),
+    createStore(database).insertApiKey({
+      id,
+      account,
+      environment,
+      kind: kindFor(scopes),
+      name: null,
+      scopes,
+      policy: null,
+      createdBy: null,
+      secretHash: secretHash(secret),
+    }),
   )
   print({ id, key: `so_${environment}_${id}_${secret}`, account, environment, scopes })
 }

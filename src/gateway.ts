@@ -103,7 +103,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   const app = await buildApp({
     deps,
     logger,
-    authenticate: authenticator(store, key, () => performance.now()),
+    authenticate: authenticator(store, key, clock),
     readiness: { draining: () => draining },
     bodyLimitBytes: config.bodyLimitBytes,
   })

@@ -1,21 +1,29 @@
 /**
  * Who asks: an API key of one account and one environment, with scopes. Looked at before anything else of a request.
  *
- * U1. Of a secret only its hash is kept or compared, in constant time; an unknown id costs the same comparison.
+ * U1. Of a secret only its hash is kept or compared, in constant time. Every refusal costs the same look at the
+ *     data base and the same comparisons, whether the id is unknown, the key revoked, or the secret another or a lapsed one.
  * U2. What a request is shown or does is bound to the account and environment of its API key.
+ * U3. A new secret holds at once, everywhere. A revocation, and the end of the secret before it, may lag by `believedMs`.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { apiScopes, parseApiKey, secretHash, type ApiScope } from '../core/api-key.ts'
+import type { Clock } from '../clock.ts'
+import { apiScopes, parseApiKey, secretHash, type ApiKind, type ApiKeyParts, type ApiScope } from '../core/api-key.ts'
 import type { Scope } from '../core/idempotency.ts'
+import { policyOf, type KeyPolicy } from '../core/key-policy.ts'
 import { Refusal } from '../operations/refusal.ts'
+import type { StoredApiKey } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
-import type { StoredApiKey } from '../store/keys.ts'
 
 /** Whose request it is. */
 export interface Caller extends Scope {
   readonly apiKey: string
+  readonly kind: ApiKind
   readonly scopes: readonly ApiScope[]
+  readonly policy: KeyPolicy
+  /** The key that the environment of the process gave, or that was made at the first start. It stands in no table. */
+  readonly isBootstrap: boolean
 }
 
 declare module 'fastify' {
@@ -32,40 +40,86 @@ declare module 'fastify' {
 const believedMs = 1_000
 const nobody = Buffer.alloc(32)
 
+/** A caller, and what proves that it is the one. */
+interface Credentials {
+  readonly caller: Caller
+  readonly secretHash: Buffer
+  readonly previous: { readonly secretHash: Buffer; readonly until: Date } | null
+}
+
 export type Authenticate = (request: FastifyRequest) => Promise<Caller>
 
 /** @param bootstrapKey gives account `default` all scopes in the environment that it names */
-export function authenticator(store: Store, bootstrapKey: string | null, nowMs: () => number): Authenticate {
-  const bootstrap = bootstrapKey === null ? undefined : bootstrapEntry(bootstrapKey)
-  const believed = new Map<string, { key: StoredApiKey | undefined; untilMs: number }>()
+export function authenticator(
+  store: Pick<Store, 'findApiKey'>,
+  bootstrapKey: string | null,
+  clock: Pick<Clock, 'latest' | 'mark' | 'elapsedMs'>,
+): Authenticate {
+  const bootstrap = bootstrapKey === null ? undefined : bootstrapCredentials(bootstrapKey)
+  const believed = new Map<string, { credentials: Credentials; since: ReturnType<Clock['mark']> }>()
 
-  const find = async (id: string): Promise<StoredApiKey | undefined> => {
-    if (bootstrap?.id === id) return bootstrap
+  const knownOf = (id: string): Credentials | undefined => {
+    if (bootstrap?.caller.apiKey === id) return bootstrap
     const known = believed.get(id)
-    if (known !== undefined && known.untilMs > nowMs()) return known.key
+    return known !== undefined && clock.elapsedMs(known.since) < believedMs ? known.credentials : undefined
+  }
+
+  const read = async (id: string): Promise<Credentials | undefined> => {
+    const since = clock.mark()
     const key = await store.findApiKey(id)
-    if (believed.size >= 10_000) believed.clear() // ids are guessable, memory is not endless
-    believed.set(id, { key, untilMs: nowMs() + believedMs })
-    return key
+    if (key === undefined || key.revokedAt !== null) {
+      believed.delete(id)
+      return undefined
+    }
+    const credentials = credentialsOf(key)
+    if (believed.size >= 10_000) believed.clear()
+    believed.set(id, { credentials, since })
+    return credentials
+  }
+
+  const prove = (credentials: Credentials | undefined, parts: ApiKeyParts): Caller | undefined => {
+    const hash = secretHash(parts.secret)
+    const isPresent = timingSafeEqual(hash, credentials?.secretHash ?? nobody)
+    const isPrevious = timingSafeEqual(hash, credentials?.previous?.secretHash ?? nobody)
+    if (credentials === undefined || credentials.caller.environment !== parts.environment) return undefined
+    const holds = credentials.previous !== null && credentials.previous.until > clock.latest()
+    return isPresent || (isPrevious && holds) ? credentials.caller : undefined
   }
 
   return async (request) => {
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
     if (token === undefined) throw new Refusal('unauthorized', 'There is no bearer token.')
     const parts = parseApiKey(token)
-    const key = parts === undefined ? undefined : await find(parts.id)
-    const equal = timingSafeEqual(secretHash(parts?.secret ?? ''), key?.secretHash ?? nobody)
-    if (key === undefined || !equal || key.environment !== parts?.environment)
-      throw new Refusal('unauthorized', 'The API key is not known.')
-    return { account: key.account, environment: key.environment, apiKey: key.id, scopes: key.scopes }
+    if (parts === undefined) throw new Refusal('unauthorized', 'The API key is not known.')
+    // What is believed may be older than the secret that was sent: it says yes, never no.
+    const caller = prove(knownOf(parts.id), parts) ?? prove(await read(parts.id), parts)
+    if (caller === undefined) throw new Refusal('unauthorized', 'The API key is not known.')
+    return caller
   }
 }
 
-function bootstrapEntry(token: string): StoredApiKey | undefined {
+function credentialsOf(key: StoredApiKey): Credentials {
+  const { account, environment, id: apiKey, kind, scopes, previousSecretHash, previousUntil } = key
+  return {
+    caller: { account, environment, apiKey, kind, scopes, policy: policyOf(kind, key.policy), isBootstrap: false },
+    secretHash: key.secretHash,
+    previous:
+      previousSecretHash === null || previousUntil === null
+        ? null
+        : { secretHash: previousSecretHash, until: previousUntil },
+  }
+}
+
+function bootstrapCredentials(token: string): Credentials | undefined {
   const parts = parseApiKey(token)
   if (parts === undefined) return undefined
-  const { id, environment, secret } = parts
-  return { id, environment, account: 'default', secretHash: secretHash(secret), scopes: apiScopes }
+  const { id: apiKey, environment, secret } = parts
+  const policy = policyOf('person', null)
+  return {
+    caller: { account: 'default', environment, apiKey, kind: 'person', scopes: apiScopes, policy, isBootstrap: true },
+    secretHash: secretHash(secret),
+    previous: null,
+  }
 }
 
 export function requireScope(caller: Caller, scope: ApiScope): void {

@@ -1,7 +1,5 @@
-/** Idempotency keys beside the claim (further names, tombstones), and API keys with their accounts. */
-import type { ApiScope } from '../core/api-key.ts'
+/** Idempotency keys beside the claim: further names, tombstones. */
 import type { Scope } from '../core/idempotency.ts'
-import type { Environment } from '../core/message-content.ts'
 import type { Database, Statement } from './database.ts'
 
 const nameStatement: Statement = {
@@ -26,38 +24,4 @@ const voidStatement: Statement = {
 /** Inserts a tombstone under the constraint that claims use. @returns false if the key was taken (by whatever) */
 export async function insertTombstone(database: Database, scope: Scope, key: string, apiKey: string): Promise<boolean> {
   return (await database.run(voidStatement, [scope.account, scope.environment, key, apiKey])).length === 1
-}
-
-export interface StoredApiKey extends Scope {
-  readonly id: string
-  readonly secretHash: Buffer
-  readonly scopes: readonly ApiScope[]
-}
-
-export async function findApiKey(database: Database, id: string): Promise<StoredApiKey | undefined> {
-  const row = await database.cold(async (prisma) => prisma.apiKey.findUnique({ where: { id, revokedAt: null } }))
-  if (row === null) return undefined
-  return {
-    id: row.id,
-    account: row.accountId,
-    environment: row.environment as Environment,
-    secretHash: Buffer.from(row.secretHash),
-    scopes: row.scopes as ApiScope[],
-  }
-}
-
-/** Makes the account too if it is new. */
-export async function insertApiKey(database: Database, key: StoredApiKey): Promise<void> {
-  const { id, account, environment, secretHash } = key
-  await database.cold(async (prisma) =>
-    prisma.apiKey.create({
-      data: {
-        id,
-        environment,
-        secretHash: new Uint8Array(secretHash),
-        scopes: [...key.scopes],
-        account: { connectOrCreate: { where: { id: account }, create: { id: account } } },
-      },
-    }),
-  )
 }

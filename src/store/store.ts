@@ -1,7 +1,9 @@
 /** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
+import type { ApiKey } from '../core/api-key-view.ts'
 import type { Scope } from '../core/idempotency.ts'
 import type { Message, ShownMessage } from '../core/message.ts'
 import type { TimelineEntry } from '../core/events.ts'
+import * as apiKeys from './api-keys.ts'
 import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
 import type { Database, Statement } from './database.ts'
 import * as dueWork from './due-work.ts'
@@ -46,8 +48,14 @@ export interface Store {
   eraseReceipts(receivedBefore: Date, limit: number): Promise<number>
   insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
-  findApiKey(id: string): Promise<keys.StoredApiKey | undefined>
-  insertApiKey(key: keys.StoredApiKey): Promise<void>
+  /** Whoever's it is, revoked ones too. */
+  findApiKey(id: string): Promise<apiKeys.StoredApiKey | undefined>
+  listApiKeys(scope: Scope, limit: number, before: apiKeys.ApiKeyPlace | null): Promise<ApiKey[]>
+  insertApiKey(key: apiKeys.NewApiKey): Promise<ApiKey>
+  /** @returns until when the secret before it holds (null: no longer); undefined: there is no such key, or it is revoked */
+  replaceSecret(scope: Scope, id: string, secretHash: Buffer, graceS: number): Promise<Date | null | undefined>
+  /** @returns since when it is revoked; undefined: there is no such key */
+  revokeApiKey(scope: Scope, id: string): Promise<Date | undefined>
   /** The data base's own time. */
   readTime(): Promise<Date>
 }
@@ -81,8 +89,11 @@ export function createStore(database: Database): Store {
     eraseReceipts: async (...old) => receipts.eraseReceipts(database, ...old),
     insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
-    findApiKey: async (id) => keys.findApiKey(database, id),
-    insertApiKey: async (key) => keys.insertApiKey(database, key),
+    findApiKey: async (id) => apiKeys.findApiKey(database, id),
+    listApiKeys: async (...list) => apiKeys.listApiKeys(database, ...list),
+    insertApiKey: async (key) => apiKeys.insertApiKey(database, key),
+    replaceSecret: async (...secret) => apiKeys.replaceSecret(database, ...secret),
+    revokeApiKey: async (...id) => apiKeys.revokeApiKey(database, ...id),
     readTime: async () => readTime(database),
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { apiScopes, parseApiKey, secretHash } from '../../src/core/api-key.ts'
+import { apiKeyText, apiScopes, kindFor, parseApiKey, scopesOfKind, secretHash } from '../../src/core/api-key.ts'
 
 const secret = 'aB3_-'.repeat(8)
 
@@ -43,9 +43,33 @@ describe('an API key', () => {
     const secrets = fc.stringMatching(/^[A-Za-z0-9_-]{32,128}$/)
     fc.assert(
       fc.property(fc.constantFrom('live' as const, 'test' as const), ids, secrets, (environment, id, made) => {
-        expect(parseApiKey(`so_${environment}_${id}_${made}`)).toEqual({ environment, id, secret: made })
+        const parts = { environment, id, secret: made }
+        expect(apiKeyText(parts)).toBe(`so_${environment}_${id}_${made}`)
+        expect(parseApiKey(apiKeyText(parts))).toEqual(parts)
       }),
     )
+  })
+})
+
+describe('the kinds of holders', () => {
+  test('A1 only a person approves or settles, and no agent has keys made', () => {
+    expect(scopesOfKind).toEqual({
+      service: ['send', 'read', 'admin'],
+      agent: ['send', 'read'],
+      person: [...apiScopes],
+    })
+  })
+
+  test.each([
+    [['send', 'read'], 'service'],
+    [['send', 'admin'], 'service'],
+    [[], 'service'],
+    [['approve'], 'person'],
+    [['send', 'resolve'], 'person'],
+    [apiScopes, 'person'],
+  ] as const)('a key for %j without a kind is one of a %s', (scopes, kind) => {
+    expect(kindFor(scopes)).toBe(kind)
+    expect(scopes.every((scope) => scopesOfKind[kind].includes(scope))).toBe(true)
   })
 })
 

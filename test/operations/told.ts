@@ -1,7 +1,8 @@
 /** What an answer says, in the words that the rules use; and calls that a test holds back. */
 import type { LightMyRequestResponse } from 'fastify'
 import { onTestFinished } from 'vitest'
-import { secretHash, type ApiScope } from '../../src/core/api-key.ts'
+import { kindFor, secretHash, type ApiKind, type ApiScope } from '../../src/core/api-key.ts'
+import type { GivenPolicy } from '../../src/core/key-policy.ts'
 import type { Environment } from '../../src/core/message-content.ts'
 import type { Outcome } from '../../src/core/outcome.ts'
 import { lost, type TestGateway } from '../support/gateway.ts'
@@ -102,11 +103,14 @@ export async function newApiKey(
   {
     scopes = ['send', 'read', 'resolve'],
     environment = 'live',
-  }: { scopes?: ApiScope[]; environment?: Environment } = {},
+    kind = kindFor(scopes),
+    policy = null,
+  }: { scopes?: ApiScope[]; environment?: Environment; kind?: ApiKind; policy?: GivenPolicy | null } = {},
 ): Promise<Asker> {
   askers += 1
   const id = `${account}-${askers}`
   const secret = `${askers}`.padStart(40, 's')
-  await deps.store.insertApiKey({ id, account, environment, scopes, secretHash: secretHash(secret) })
+  const key = { id, account, environment, kind, scopes, policy, name: null, createdBy: null }
+  await deps.store.insertApiKey({ ...key, secretHash: secretHash(secret) })
   return { id, headers: { authorization: `Bearer so_${environment}_${id}_${secret}` } }
 }

@@ -1,7 +1,7 @@
 /** The data base refuses what no sequence of events could have made, and its words are those of the core. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { apiScopes } from '../../src/core/api-key.ts'
+import { apiKinds, apiScopes, scopesOfKind } from '../../src/core/api-key.ts'
 import { channels, environments } from '../../src/core/message-content.ts'
 import { deliveryStatuses, isFinal, statuses } from '../../src/core/message.ts'
 import { outcomeKinds } from '../../src/core/outcome.ts'
@@ -12,7 +12,14 @@ const database = useDatabase()
 const hash = Buffer.alloc(32)
 const key: Row = { account_id: 'default', environment: 'live', key: 'k', message_id: randomUUID() }
 const wholeKey: Row = { ...key, fingerprint: hash, fingerprint_version: 1 }
-const apiKey: Row = { id: 'k', account_id: 'default', environment: 'live', secret_hash: hash, scopes: ['send'] }
+const apiKey: Row = {
+  id: 'k',
+  account_id: 'default',
+  environment: 'live',
+  kind: 'service',
+  secret_hash: hash,
+  scopes: ['send'],
+}
 
 test.each(Object.entries(rightRows))('a message that is %s is a row that is taken', async (_, row) => {
   await expect(insertMessage(database, row)).resolves.toBeUndefined()
@@ -22,6 +29,12 @@ test('a key with its message, and a tombstone that says who made it, are taken',
   await insert(database, 'idempotency_keys', wholeKey)
   const tombstone = { ...key, key: 'void', message_id: null, voided_by: 'someone' }
   await expect(insert(database, 'idempotency_keys', tombstone)).resolves.toBeUndefined()
+})
+
+test.each(apiKinds)('an API key of a %s is taken with every scope that its kind may hold', async (kind) => {
+  await insert(database, 'accounts', { id: kind })
+  const row = { ...apiKey, account_id: kind, kind, id: kind, scopes: scopesOfKind[kind] }
+  await expect(insert(database, 'api_keys', row)).resolves.toBeUndefined()
 })
 
 const receipt: Row = {
@@ -157,7 +170,26 @@ const refused: Readonly<Record<string, readonly [table: string, ...rows: Row[]]>
   api_keys_id_check: ['api_keys', { ...apiKey, id: 'a_b' }],
   api_keys_environment_check: ['api_keys', { ...apiKey, environment: 'production' }],
   api_keys_secret_hash_check: ['api_keys', { ...apiKey, secret_hash: Buffer.from('in clear') }],
-  api_keys_scopes_check: ['api_keys', { ...apiKey, scopes: ['send', 'everything'] }],
+  api_keys_scopes_check: ['api_keys', { ...apiKey, kind: 'person', scopes: ['send', 'everything'] }],
+  api_keys_kind_check: ['api_keys', { ...apiKey, kind: 'robot' }],
+  api_keys_name_check: ['api_keys', { ...apiKey, name: '' }, { ...apiKey, name: 'n'.repeat(101) }],
+  api_keys_previous_secret_hash_check: [
+    'api_keys',
+    { ...apiKey, previous_secret_hash: Buffer.from('in clear'), previous_until: new Date() },
+  ],
+  previous_secret_lapses: [
+    'api_keys',
+    { ...apiKey, previous_secret_hash: hash },
+    { ...apiKey, previous_until: new Date() },
+  ],
+  kind_holds_its_scopes: [
+    'api_keys',
+    ...apiKinds.flatMap((kind) =>
+      apiScopes
+        .filter((scope) => !scopesOfKind[kind].includes(scope))
+        .map((scope) => ({ ...apiKey, kind, scopes: ['send', scope] })),
+    ),
+  ],
   idempotency_keys_environment_check: ['idempotency_keys', { ...wholeKey, environment: 'production' }],
   idempotency_keys_key_check: ['idempotency_keys', { ...wholeKey, key: '' }, { ...wholeKey, key: 'k'.repeat(256) }],
   idempotency_keys_fingerprint_check: ['idempotency_keys', { ...wholeKey, key: 'f', fingerprint: Buffer.alloc(31) }],
@@ -208,6 +240,7 @@ test.each([
   ['environments of receipts', 'receipts_environment_check', environments],
   ['kinds of receipts', 'receipts_kind_check', ['accepted', ...deliveryStatuses]],
   ['scopes', 'api_keys_scopes_check', apiScopes],
+  ['kinds of API keys', 'api_keys_kind_check', apiKinds],
   ['statuses that retention erases', 'erased_messages_status_check', statuses.filter(isFinal)],
 ])('the %s of the data base are those of the core', async (_, name, words) => {
   const [row] = await database.query<{ definition: string }>(

@@ -143,7 +143,8 @@ test('an error of the statement itself is a bug, and comes back as it is', async
     code: '42703',
   })
   const store = createStore(one)
-  const key = { id: 'k', ...scope, secretHash: Buffer.alloc(32), scopes: ['send'] as const }
+  const holder = { kind: 'service', scopes: ['send'], policy: null, name: null, createdBy: null } as const
+  const key = { id: 'k', ...scope, ...holder, secretHash: Buffer.alloc(32) }
   await store.insertApiKey(key)
   expect(await provenBy(store.insertApiKey(key))).toBe('PrismaClientKnownRequestError')
 })

@@ -172,7 +172,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
   const { fastify: app } = await buildApp({
     deps,
     logger,
-    authenticate: authenticator(store, apiKey, () => performance.now()),
+    authenticate: authenticator(store, apiKey, clock),
     readiness: { draining: () => false },
     bodyLimitBytes: 1_048_576,
   })
