@@ -1,9 +1,9 @@
 /** The first API key: given by the environment, or made for the owner of the embedded data base. */
-import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { parseApiKey } from './core/api-key.ts'
+import { apiKeyText, parseApiKey } from './core/api-key.ts'
+import { newSecret } from './new-secret.ts'
 
 export interface BootstrapKey {
   readonly key: string | null
@@ -19,7 +19,7 @@ export async function bootstrapKeyFor(
   const path = join(config.dataDir, 'api-key')
   const stored = (await readFile(path, 'utf8').catch(() => '')).trim() // absent at the first start
   if (parseApiKey(stored) !== undefined) return { key: stored, madeKey: stored }
-  const made = `so_test_local_${randomBytes(32).toString('hex')}`
+  const made = apiKeyText({ environment: 'test', id: 'local', secret: newSecret() })
   await writeFile(path, `${made}\n`, { mode: 0o600 })
   return { key: made, madeKey: made }
 }

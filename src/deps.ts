@@ -30,6 +30,8 @@ export interface Deps {
   readonly clock: Clock
   /** A UUIDv7. */
   readonly newUuid: () => string
+  /** For an API key. */
+  readonly newSecret: () => string
   /** In [0, 1). */
   readonly random: () => number
   readonly log: Log

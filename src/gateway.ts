@@ -13,6 +13,7 @@ import type { Config } from './config.ts'
 import type { Deps, Log } from './deps.ts'
 import { authenticator } from './http/auth.ts'
 import { createMetrics } from './metrics.ts'
+import { newSecret } from './new-secret.ts'
 import { uuidMaker } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
 import { providerSlots } from './operations/provider-slots.ts'
@@ -87,6 +88,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     providers,
     clock,
     newUuid: uuidMaker(() => clock.now().getTime()),
+    newSecret,
     random: Math.random,
     log,
     metrics: createMetrics(),

@@ -2,7 +2,6 @@
  * `sendonce unknown list | show | resolve`: for the person who settles what a provider never confirmed. It decides by the
  * same operation as POST /v1/messages/{id}/resolve, whatever the account; who did it is the user of the system.
  */
-import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
 import { idFromUuid, uuidFromId } from '../core/ids.ts'
 import { environments } from '../core/message-content.ts'
@@ -10,14 +9,13 @@ import { attemptOf, openAttemptIds, statusReason, type Message, type Plan } from
 import { messageView } from '../core/message-view.ts'
 import { timelineView } from '../core/timeline.ts'
 import type { Deps } from '../deps.ts'
-import { Refusal } from '../operations/refusal.ts'
 import { resolveMessage, type Verdict } from '../operations/resolve-message.ts'
+import { plainly, whoAmI, type Write } from './terminal.ts'
 
 export const unknownUsage = `sendonce unknown list [--account NAME] [--environment live|test] [--provider NAME] [--older-than SECONDS] [--limit N] [--json]
        sendonce unknown show MESSAGE [--json]
        sendonce unknown resolve MESSAGE --outcome sent|not_sent --evidence TEXT [--provider-message-id ID] [--resend] [--dry-run] [--json]`
 
-type Write = (text: string) => void
 const text = { type: 'string' } as const
 const flag = { type: 'boolean', default: false } as const
 
@@ -155,23 +153,12 @@ async function resolve(deps: Deps, args: string[], write: Write): Promise<void> 
   }
   let settled = message
   for (const id of attempts)
-    settled = await resolveMessage(
-      deps,
-      message,
-      idFromUuid('message', message.id),
-      verdictOn(id),
-      `cli:${userInfo().username}`,
-    ).catch(plainly)
+    settled = await resolveMessage(deps, message, idFromUuid('message', message.id), verdictOn(id), whoAmI()).catch(
+      plainly,
+    )
   write(
     values.json
       ? `${JSON.stringify(messageView(settled))}\n`
       : `${idFromUuid('message', settled.id)} is ${settled.state.status}\n`,
   )
-}
-
-/** A refusal is a problem for HTTP; here it is one line. */
-function plainly(error: unknown): never {
-  throw error instanceof Refusal
-    ? new Error(`${error.type}: ${error.detail ?? JSON.stringify(error.extras.decision ?? {})}`)
-    : error
 }

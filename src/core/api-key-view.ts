@@ -38,3 +38,9 @@ export function apiKeyView(key: ApiKey, now: Date) {
     revokedAt: revokedAt?.toISOString() ?? null,
   }
 }
+
+/** @param text with the secret, which is shown this once */
+export function apiKeyWithSecretView(key: ApiKey, text: string, now: Date) {
+  const { id, ...rest } = apiKeyView(key, now)
+  return { id, key: text, ...rest }
+}

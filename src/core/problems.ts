@@ -129,6 +129,12 @@ export const problems = {
     retryable: false,
     advice: 'Send without If-Match: conversations have no versions here, so a precondition on one cannot be kept.',
   },
+  'api-key-revoked': {
+    status: 409,
+    title: 'The API key is revoked',
+    retryable: false,
+    advice: 'It gets no other secret, for it verifies nothing any more; make another API key.',
+  },
   'request-timeout': {
     status: 408,
     title: 'The request came too slowly',

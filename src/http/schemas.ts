@@ -8,6 +8,7 @@ import { channels, environments } from '../core/message-content.ts'
 import { deliveryStatuses, resolutionSources, statuses } from '../core/message.ts'
 import { outcomeKinds } from '../core/outcome.ts'
 import { timelineTypes } from '../core/events.ts'
+import { apiKeySchemas } from './api-key-schemas.ts'
 import { requestSchemas } from './request-schemas.ts'
 import { line, time, strict, nullable, map } from './schema-parts.ts'
 
@@ -277,4 +278,5 @@ export const components: readonly TSchema[] = [
   voidedKey,
   providers,
   resolveBody,
+  ...apiKeySchemas,
 ]

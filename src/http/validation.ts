@@ -51,12 +51,19 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
 
 type Check = (value: unknown) => unknown
 
+/** What a body of this schema must pass, for who has one from elsewhere. @throws Refusal */
+export const checkFor = (schema: TSchema): Check => checking(bodies.compile(schema))
+
 function checking(validate: ValidateFunction): Check {
   return (value) => {
-    if (!validate(value)) throw invalid(...errorOf(validate.errors?.[0]))
+    if (!validate(value)) throw invalid(...errorOf(deepest(validate.errors ?? [])))
     return value
   }
 }
+
+/** Of a union each alternative has its error: the one that got furthest is the one that was meant. */
+const deepest = (errors: readonly ErrorObject[]): ErrorObject | undefined =>
+  errors.toSorted((a, b) => b.instancePath.length - a.instancePath.length)[0]
 
 /** Fastify wants an error returned, not thrown. */
 function settled(check: Check): (value: unknown) => { value: unknown } | { error: Error } {

@@ -112,6 +112,7 @@ export function mortalGateway(around: Surroundings, mishap: Mishap | null): Gate
     clock,
     providers: { find: () => provider, route: () => [provider], all: () => [provider] },
     newUuid: around.newUuid,
+    newSecret: () => '',
     random: () => 0,
     log: around.log,
     metrics: around.metrics,

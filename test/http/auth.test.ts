@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { beforeEach, expect, test } from 'vitest'
 import { apiKeyText, apiScopes, secretHash } from '../../src/core/api-key.ts'
 import { policyDefaults, policyOf } from '../../src/core/key-policy.ts'
+import type { Environment } from '../../src/core/message-content.ts'
 import { authenticator, type Authenticate } from '../../src/http/auth.ts'
 import type { StoredApiKey } from '../../src/store/api-keys.ts'
 
@@ -44,7 +45,10 @@ beforeEach(() => {
   })
 })
 
-const ask = async (secret: string, { id = 'k', environment = 'live' as 'live' | 'test' } = {}) =>
+const ask = async (
+  secret: string,
+  { id = 'k', environment = 'live' }: { id?: string; environment?: Environment } = {},
+) =>
   authenticate({
     headers: { authorization: `Bearer ${apiKeyText({ environment, id, secret })}` },
   } as unknown as FastifyRequest)
@@ -106,7 +110,7 @@ test('U1 every refusal costs one look at the data base, however often it is aske
   key = { ...stored, previousSecretHash: secretHash(previous), previousUntil: new Date(start - 1) }
   await ask(present) // believed from now on
   const costs: number[] = []
-  const wrong: [string, { id?: string; environment?: 'live' | 'test' }][] = [
+  const wrong: [string, { id?: string; environment?: Environment }][] = [
     [another, {}],
     [previous, {}],
     [present, { environment: 'test' }],

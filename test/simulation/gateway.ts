@@ -147,6 +147,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
       },
       clock,
       newUuid: () => uuidFrom(world),
+      newSecret: () => '',
       random: chance.random,
       log: logOf(world, process.name, checker),
       metrics,

@@ -11,6 +11,7 @@ import type { LookResult, Outcome } from '../../src/core/outcome.ts'
 import type { Deps } from '../../src/deps.ts'
 import { authenticator } from '../../src/http/auth.ts'
 import { createMetrics } from '../../src/metrics.ts'
+import { newSecret } from '../../src/new-secret.ts'
 import { uuidMaker } from '../../src/new-uuid.ts'
 import { inFlight } from '../../src/operations/in-flight.ts'
 import { providerSlots } from '../../src/operations/provider-slots.ts'
@@ -157,6 +158,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
     },
     clock,
     newUuid: uuidMaker(() => clock.now().getTime()),
+    newSecret,
     random: () => 0,
     log: logger,
     metrics: createMetrics(),

@@ -1,0 +1,61 @@
+/**
+ * POST /v1/api-keys, `sendonce keys create`: another API key of an account and environment.
+ *
+ * 1. Its text, with the secret, is given out here and never again: a hash of the secret is all that is kept.
+ * 2. A kind holds only its scopes (core/api-key.ts, A1), and what was given of the policy is stored as it was given.
+ */
+import {
+  apiKeyText,
+  apiKinds,
+  kindFor,
+  scopesOfKind,
+  secretHash,
+  type ApiKind,
+  type ApiScope,
+} from '../core/api-key.ts'
+import type { ApiKey } from '../core/api-key-view.ts'
+import type { Scope } from '../core/idempotency.ts'
+import type { GivenPolicy } from '../core/key-policy.ts'
+import type { Deps } from '../deps.ts'
+import { Refusal } from './refusal.ts'
+
+export interface AskedApiKey {
+  /** Absent: by the scopes. */
+  readonly kind?: ApiKind
+  readonly name?: string
+  readonly scopes: readonly ApiScope[]
+  readonly policy?: GivenPolicy
+}
+
+export interface MadeApiKey {
+  readonly apiKey: ApiKey
+  /** With the secret. */
+  readonly text: string
+}
+
+/** @param by who makes it @throws Refusal `invalid-request` */
+export async function createApiKey(
+  { store, newUuid, newSecret, log }: Pick<Deps, 'store' | 'newUuid' | 'newSecret' | 'log'>,
+  { account, environment }: Scope,
+  asked: AskedApiKey,
+  by: string,
+): Promise<MadeApiKey> {
+  const { scopes, kind = kindFor(scopes), name = null, policy = null } = asked
+  requireScopesOf(kind, scopes)
+  const id = newUuid().replaceAll('-', '') // an id has no underscore, so that a key can be taken apart
+  const secret = newSecret()
+  const key = { id, account, environment, kind, name, scopes, policy, createdBy: by }
+  const apiKey = await store.insertApiKey({ ...key, secretHash: secretHash(secret) })
+  log.info({ apiKey: id, account, environment, kind, scopes, by }, 'an API key was made')
+  return { apiKey, text: apiKeyText({ environment, id, secret }) }
+}
+
+function requireScopesOf(kind: ApiKind, scopes: readonly ApiScope[]): void {
+  const at = scopes.findIndex((scope) => !scopesOfKind[kind].includes(scope))
+  const scope = scopes[at]
+  if (scope === undefined) return
+  const others = apiKinds.filter((other) => scopesOfKind[other].includes(scope))
+  const detail = `may not be ${scope} for the kind ${kind}: leave it out, or ask for the kind ${others.join(' or ')}`
+  const pointer = `/scopes/${at}`
+  throw new Refusal('invalid-request', `\`${pointer}\` ${detail}.`, { errors: [{ pointer, detail }] })
+}
