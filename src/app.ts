@@ -8,6 +8,7 @@ import { docsPages } from './http/docs/pages.ts'
 import { headerLines } from './http/header-lines.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerProblem, handleProblems } from './http/problem-answers.ts'
+import { apiKeyRoutes } from './http/routes/api-keys.ts'
 import { keyRoutes } from './http/routes/keys.ts'
 import { messageRoutes } from './http/routes/messages.ts'
 import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
@@ -92,6 +93,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   await describeApi(app)
   messageRoutes(app, deps)
   keyRoutes(app, deps)
+  apiKeyRoutes(app, deps)
   providerRoutes(app, deps)
   await webhookRoutes(app, deps)
   operatingRoutes(app, deps, readiness)

@@ -31,6 +31,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
         { name: 'messages', description: 'Sending, and what became of it.' },
         { name: 'idempotency keys', description: 'Did my send go out? Will it ever?' },
         { name: 'providers', description: 'Where messages go.' },
+        { name: 'API keys', description: 'Who may ask, and what they are bound to.' },
         { name: 'operating', description: 'For whoever runs the gateway.' },
       ],
     },
@@ -45,7 +46,7 @@ export const ref = (id: string): { $ref: string } => ({ $ref: `${id}#` })
 const headerDocs = {
   'X-Request-Id': { description: 'Id of this request, in the logs too.', type: 'string', format: 'uuid' },
   'Retry-After': { description: 'Seconds after which to ask again.', type: 'integer', minimum: 1 },
-  Location: { description: 'Where the message is.', type: 'string', format: 'uri-reference' },
+  Location: { description: 'Where it is.', type: 'string', format: 'uri-reference' },
   'Idempotency-Key': { description: 'The key that this request went by, quoted.', type: 'string' },
   'Idempotency-Key-Source': { description: '`derived`, where the key was.', type: 'string', enum: ['derived'] },
   'Idempotent-Replayed': {

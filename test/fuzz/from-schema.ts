@@ -46,7 +46,7 @@ export function fitting(document: Document, asked: Schema): fc.Arbitrary<unknown
     case 'null':
       return fc.constant(null)
     case 'array':
-      return fc.array(of(schema['items']), { maxLength: 4 })
+      return arrayFitting(schema, of(schema['items']))
     case 'object':
       return objectFitting(schema, of)
     case undefined:
@@ -54,6 +54,13 @@ export function fitting(document: Document, asked: Schema): fc.Arbitrary<unknown
     default:
       throw new Error(`a type that is not known here: ${String(schema['type'])}`)
   }
+}
+
+function arrayFitting(schema: Schema, items: fc.Arbitrary<unknown>): fc.Arbitrary<unknown[]> {
+  const minLength = (schema['minItems'] as number | undefined) ?? 0
+  return schema['uniqueItems'] === true
+    ? fc.uniqueArray(items, { minLength, maxLength: 4, selector: (item) => JSON.stringify(item) })
+    : fc.array(items, { minLength, maxLength: 4 })
 }
 
 function objectFitting(schema: Schema, of: (inner: unknown) => fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {

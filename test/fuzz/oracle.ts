@@ -83,7 +83,7 @@ function headerFault(document: Document, schema: Schema, value: string | undefin
 }
 
 /** Where the document's words, not its schemas, say what is refused; by pointer. */
-const inWords = /^\/(sendAt|delaySeconds|notAfter|ttlSeconds|providerMessageId|resend)$/
+const inWords = /^\/(sendAt|delaySeconds|notAfter|ttlSeconds|providerMessageId|resend|scopes\/\d)$/
 
 /** What fits the document is not called invalid, and what does not is not accepted. */
 function fairness(document: Document, operation: Operation, asked: Asked, reply: Reply): string[] {

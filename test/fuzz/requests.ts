@@ -32,8 +32,9 @@ const prefer = fc.constantFrom(null, null, 'wait=0', 'wait=1', 'respond-async', 
 
 const keyInPath = fc.oneof(key, quotable)
 
-/** Messages that the run knows of: mostly such as the operation can do something with. */
+/** Messages and API keys that the run knows of: mostly such as the operation can do something with. */
 function idFor(operationId: string): fc.Arbitrary<string> {
+  if (operationId.endsWith('ApiKey')) return some('madeKey')
   if (operationId === 'resolveMessage') return some('unknown', 'unknown', 'unknown', 'message')
   return operationId === 'cancelMessage' ? some('waiting', 'message') : some('message', 'message', 'unknown')
 }
@@ -53,7 +54,10 @@ export function requestsFor(document: Document, operation: Operation): fc.Arbitr
   const params = fc.record(Object.fromEntries(inPath.map((parameter) => [parameter.name, paramFor(parameter)])))
   const query = fc.record(
     Object.fromEntries(
-      inQuery.map(({ name, schema }) => [name, name === 'cursor' ? some('cursor') : fitting(document, schema)]),
+      inQuery.map(({ name, schema }) => [
+        name,
+        name === 'cursor' ? some(operationId === 'listApiKeys' ? 'keyCursor' : 'cursor') : fitting(document, schema),
+      ]),
     ),
     {
       requiredKeys: [],
@@ -101,10 +105,12 @@ type Body = Record<string, unknown>
 function bodyFor(document: Document, operationId: string, schema: Schema): fc.Arbitrary<string> {
   const bodies = fitting(document, schema) as fc.Arbitrary<Body>
   return fc.tuple(bodies, some('attempt'), fc.nat(7)).map(([body, attempt, luck]) => {
-    const tidy = operationId === 'sendMessage' ? tidyMessage(body, luck) : { ...body, attempt }
+    const tidy = operationId === 'sendMessage' ? tidyMessage(body, luck) : speaksOf(attempt, body)
     return JSON.stringify(tidy)
   })
 }
+
+const speaksOf = (attempt: string, body: Body): Body => ('attempt' in body ? { ...body, attempt } : body)
 
 const times = ['sendAt', 'delaySeconds', 'notAfter', 'ttlSeconds']
 

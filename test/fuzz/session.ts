@@ -12,6 +12,7 @@ const boundMs = 20_000
 
 interface Told {
   readonly id?: string
+  readonly object?: string
   readonly status?: string
   readonly nextCursor?: string | null
   readonly data?: readonly { readonly id: string; readonly attempt?: string | null }[]
@@ -40,6 +41,9 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     attempt: [] as string[],
     key: ['fuzz-0'],
     cursor: [Buffer.from(`msg_${'0'.repeat(32)}`).toString('base64url')],
+    /** Made in this run: those that it asks with are not revoked. */
+    madeKey: ['0'],
+    keyCursor: [Buffer.from('2026-12-01T09:00:00.000Z 0').toString('base64url')],
   }
 
   const filled = (text: string): string =>
@@ -64,7 +68,12 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     const key = /^"((?:[^"\\]|\\.)*)"$/.exec(reply.headers.get('idempotency-key')?.[0] ?? '')?.[1]
     if (key !== undefined) known.key.push(encodeURIComponent(key.replaceAll(/\\(.)/g, '$1')))
     if (!mediaOf(reply).endsWith('json') || reply.body === '') return // HEAD has none
-    const { id, status, nextCursor } = JSON.parse(reply.body) as Told
+    const { id, object, status, nextCursor } = JSON.parse(reply.body) as Told
+    if (asked.operation.includes('ApiKey')) {
+      if (id !== undefined && object === 'api_key') known.madeKey.push(id)
+      if (typeof nextCursor === 'string') known.keyCursor.push(nextCursor)
+      return
+    }
     if (id !== undefined) known.message.push(id)
     if (id !== undefined && status === 'scheduled') known.waiting.push(id)
     if (id !== undefined && asked.operation === 'resolveMessage' && asked.body?.includes('"resend":true') === true)

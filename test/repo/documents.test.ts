@@ -1,6 +1,8 @@
 /** What documents say of the code is printed by the code: `npm run docs` writes it, this compares it. */
 import { expect, test } from 'vitest'
 import { settings, type Setting } from '../../src/config.ts'
+import { apiKinds, scopesOfKind } from '../../src/core/api-key.ts'
+import { policyDefaults, type KeyPolicy } from '../../src/core/key-policy.ts'
 import { problems, problemTypes, type ProblemKind } from '../../src/core/problems.ts'
 import { openApiText } from '../../src/openapi-text.ts'
 import { magics } from '../../src/sandbox/magic.ts'
@@ -34,7 +36,20 @@ const providersTable = table(
   providerRows,
 )
 
+const code = (value: unknown): string => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``
+const kindsTable = table(
+  ['', ...apiKinds.map(code)],
+  [
+    ['scopes it may hold', ...apiKinds.map((kind) => scopesOfKind[kind].map(code).join(', '))],
+    ...(Object.keys(policyDefaults.service) as (keyof KeyPolicy)[]).map((member) => [
+      code(member),
+      ...apiKinds.map((kind) => code(policyDefaults[kind][member])),
+    ]),
+  ],
+)
+
 const sections: readonly Section[] = [
+  { file: 'README.md', name: 'kinds', text: kindsTable },
   { file: 'README.md', name: 'providers', text: providersTable },
   { file: 'README.md', name: 'settings', text: settingsTable },
   { file: 'README.md', name: 'sandbox', text: sandboxTable },
