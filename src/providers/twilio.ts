@@ -20,7 +20,7 @@ import { apiUrl, callSettings, addressPattern } from './call-settings.ts'
 import { placeOf } from './place.ts'
 import type { AnswerRules, AttemptContext, HttpAdapter, WebhookRules } from './provider.ts'
 import { codes } from './twilio-codes.ts'
-import { parseStatusCallback, statusCallback } from './twilio-webhook.ts'
+import { parseTwilioWebhook, statusCallback } from './twilio-webhook.ts'
 
 const capabilities = (own: TwilioSettings): Capabilities => ({
   channels: ['sms', 'chat'],
@@ -123,7 +123,8 @@ function addressesBroken({ channel, to, from }: SmsRequest | ChatRequest) {
     return limit('/to', 'Twilio takes the recipient of an SMS as E.164: + and up to 15 digits.')
   if (channel === 'chat' && !whatsapp.test(to))
     return limit('/to', 'Twilio takes the recipient of a chat message as whatsapp:+ and up to 15 digits.')
-  if (from === undefined || messagingService.test(from) || (channel === 'sms' ? sender : whatsapp).test(from)) return null
+  if (from === undefined || messagingService.test(from) || (channel === 'sms' ? sender : whatsapp).test(from))
+    return null
   return channel === 'sms'
     ? limit(
         '/from',
@@ -175,7 +176,7 @@ const webhooks: WebhookRules<TwilioSettings> = {
         : null,
   parse(request, own) {
     const signing = callbackSigning(own)
-    return signing === null ? { refused: 'forged' } : parseStatusCallback(request, signing)
+    return signing === null ? { refused: 'forged' } : parseTwilioWebhook(request, signing)
   },
 }
 
