@@ -180,6 +180,8 @@ const pageOf = (status: string, ...headers: string[]) => ({
   withAnswer: says(http(status, '<html><h1>canary</h1>+447700900123</html>', ['content-type: text/html', ...headers])),
 })
 const statusLineOf = (answer: Buffer): string => /^HTTP\/1\.1 (.*)\r\n/.exec(answer.toString('latin1'))?.[1] ?? ''
+const longer = (answer: Buffer): string =>
+  answer.toString('latin1').replace(/(?<=content-length: )\d+/, (length) => String(Number(length) + 10))
 const tooLarge = 'x'.repeat(70_000)
 
 // prettier-ignore
@@ -207,6 +209,7 @@ const rows: readonly Row[] = [
   { name: 'a body that is reset', fault: { withAnswer: cutAt((answer) => answer.length - 1, resets) }, ...headed },
   { name: 'a body that stalls', fault: { withAnswer: cutAt((answer) => answer.length - 1) }, ...headed, afterMs: briefMs },
   { name: 'no body', fault: { withAnswer: cutAt(headOf, closes) }, ...headed },
+  { name: 'a body that reads as whole, and was announced longer', fault: { withAnswer: (client, answer) => says(longer(answer), closes)(client) }, ...headed },
   { name: 'a body that is too large', fault: { withAnswer: (client, answer) => says(http(statusLineOf(answer), tooLarge))(client) }, ...headed },
   { name: "a proxy's page under the status of success", fault: { withAnswer: (client, answer) => pageOf(statusLineOf(answer)).withAnswer(client) }, ...headed },
   // A proxy's own words, after it had passed the request on
