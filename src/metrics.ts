@@ -40,7 +40,7 @@ export function createMetrics() {
     }),
     receipts: new Counter({
       name: 'sendonce_receipts_total',
-      help: 'Events that providers told by webhook: `applied`, `repeated`, of an `unknown` message, `foreign`, `put_off`, or refused as `forged`, `stale`, `unreadable`.',
+      help: 'Events that providers told by webhook: `applied`, `repeated`, of an `unknown` message, `foreign`, `put_off`, the `reply` of a person, or refused as `forged`, `stale`, `unreadable`.',
       labelNames: ['provider', 'result'],
       registers,
     }),

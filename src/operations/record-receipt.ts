@@ -1,5 +1,6 @@
 /**
- * POST /v1/providers/{provider}/webhooks: what a provider tells later is verified, kept, and applied once.
+ * POST /v1/providers/{provider}/webhooks: what a provider tells later is verified, kept, and applied once. What people
+ * write back is record-reply.ts's.
  *
  * W1. Nothing is kept of what is forged: its event id is not burnt, and the genuine one that follows is taken in.
  * W2. Insert before effect: each event is kept under its provider's and its own id before anything follows from it. Of the
@@ -14,6 +15,8 @@ import type { Deps } from '../deps.ts'
 import type { IncomingWebhook, ParsedWebhook, Provider, WebhookEvent } from '../providers/provider.ts'
 import type { KeptReceipt, Receipt } from '../store/receipts.ts'
 import { applyEvent } from './apply-event.ts'
+import { keptEventId, plain } from './event-ids.ts'
+import { recordReply } from './record-reply.ts'
 import { Refusal } from './refusal.ts'
 
 export type Reader = Provider & { readonly parseWebhook: (request: IncomingWebhook, now: Date) => ParsedWebhook }
@@ -45,6 +48,7 @@ export async function recordReceipt(deps: Deps, provider: Reader, request: Incom
   for (const receipt of receipts)
     if (receipt === null) count(deps, provider, 'foreign')
     else await keepAndApply(deps, provider, receipt)
+  for (const reply of told.replies) await recordReply(deps, provider, reply)
   return told.answer
 }
 
@@ -57,7 +61,7 @@ function receiptOf({ name, environment }: Provider, event: WebhookEvent): Receip
   if (messageId === undefined) return null
   return {
     provider: name,
-    eventId: plain(event.eventId, mostEventId) ?? uuidOf(new Date(0), [event.eventId]),
+    eventId: keptEventId(event.eventId),
     environment,
     messageId,
     attemptId: uuidFromId('attempt', event.attemptId ?? '') ?? null,
@@ -68,13 +72,8 @@ function receiptOf({ name, environment }: Provider, event: WebhookEvent): Receip
   }
 }
 
-const mostEventId = 200
 const mostProviderId = 255
 const mostCode = 64
-
-/** Ids and codes are visible ASCII, and short; what is not may be a text, and texts are not kept. */
-const plain = (text: string | null, most: number): string | null =>
-  text !== null && text.length <= most && /^[\x21-\x7e]+$/.test(text) ? text : null
 
 async function keepAndApply(deps: Deps, provider: Provider, receipt: Receipt): Promise<void> {
   const kept = await deps.store.keepReceipt(receipt)

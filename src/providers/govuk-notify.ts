@@ -13,23 +13,14 @@
  * G2. What callers wrote goes into the JSON body only. The trace context stays here.
  * G3. A key shows the messages of its own type only and does not say which type it has: with another key an absence
  *     proves nothing, so that the whole key is the identity.
- * G4. Delivery receipts are not signed: they bear the token that the callback is set up with, and our reference.
  */
 import { createHmac } from 'node:crypto'
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { EmailRequest, MessageRequest, SmsRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
-import { dateOf, eventIdOf, headerOf, isSame, jsonOf } from './incoming.ts'
-import type {
-  AnswerRules,
-  CodeRule,
-  HttpAdapter,
-  LookupCall,
-  RenderedRequest,
-  WebhookEvent,
-  WebhookRules,
-} from './provider.ts'
+import { govukNotifyWebhooks } from './govuk-notify-webhook.ts'
+import type { AnswerRules, CodeRule, HttpAdapter, LookupCall, RenderedRequest } from './provider.ts'
 import { memberOf, textAt } from './read-body.ts'
 
 const dayMs = 86_400_000
@@ -116,7 +107,8 @@ const settings = Type.Object(
     webhookBearerToken: Type.Optional(
       Type.String({
         pattern: '^[\\x21-\\x7e]{10,}$',
-        description: 'The bearer token that delivery receipts are set up with at Notify.',
+        description:
+          'The bearer token that callbacks are set up with at Notify, both for delivery receipts and for received text messages.',
       }),
     ),
     highVolume: Type.Boolean({
@@ -260,42 +252,6 @@ const lookup: LookupCall<GovukNotifySettings> = {
   },
 }
 
-/** https://docs.notifications.service.gov.uk/rest-api.html#delivery-receipts */
-const receipts: Readonly<Record<string, { readonly kind: WebhookEvent['kind']; readonly wording: string }>> = {
-  delivered: { kind: 'delivered', wording: 'The message was successfully delivered.' },
-  'permanent-failure': {
-    kind: 'undelivered',
-    wording: 'The provider could not deliver the message because the email address or phone number was wrong.',
-  },
-  'temporary-failure': {
-    kind: 'undelivered',
-    wording: "The provider could not deliver the message: the recipient's inbox was full or their phone was off.",
-  },
-  'technical-failure': {
-    kind: 'undelivered',
-    wording: 'The message was not sent because there was a problem between Notify and the provider.',
-  },
-}
-
-const webhooks: WebhookRules<GovukNotifySettings> = {
-  lacks: ({ webhookBearerToken }) => (webhookBearerToken === undefined ? 'webhookBearerToken' : null),
-  parse(request, { webhookBearerToken = '' }) {
-    const given = headerOf(request, 'authorization').replace(/^bearer +/i, '')
-    if (webhookBearerToken === '' || !isSame(given, webhookBearerToken)) return { refused: 'forged' }
-    const body = jsonOf(request.rawBody)
-    if (typeof body !== 'object' || body === null) return { refused: 'unreadable' }
-    const [id, status] = [textAt(body, 'id'), textAt(body, 'status')]
-    const meaning = status !== null && Object.hasOwn(receipts, status) ? receipts[status] : undefined
-    if (id === null || meaning === undefined) return { events: [] } // a text message that somebody sent, say
-    const { kind } = meaning
-    const told = { messageId: textAt(body, 'reference'), attemptId: null, providerMessageId: id }
-    const code = kind === 'undelivered' ? status : null
-    return {
-      events: [{ eventId: eventIdOf(id, status), kind, at: dateOf(memberOf(body, 'completed_at')), code, ...told }],
-    }
-  },
-}
-
 export const govukNotify: HttpAdapter<GovukNotifySettings> = {
   adapter: 'govuk-notify',
   capabilities,
@@ -311,5 +267,5 @@ export const govukNotify: HttpAdapter<GovukNotifySettings> = {
   authorise,
   answers,
   lookup,
-  webhooks,
+  webhooks: govukNotifyWebhooks,
 }

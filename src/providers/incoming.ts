@@ -5,7 +5,14 @@
  * I2. A signature is judged before its time, and both before the body is read as anything but bytes.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import type { IncomingWebhook } from './provider.ts'
+import type { IncomingWebhook, InboundReply, ParsedWebhook } from './provider.ts'
+
+/** Genuine, and of no use here: it is acknowledged, and nothing is kept. */
+export const noNews: ParsedWebhook = { events: [], replies: [] }
+
+/** A reply, if somebody said something in it: a picture or a sticker has no text, and is no news. */
+export const saidIn = (reply: InboundReply): ParsedWebhook =>
+  reply.text.trim() === '' ? noNews : { events: [], replies: [reply] }
 
 /** How far the time in a signature may be from ours: what Standard Webhooks and Slack recommend. */
 export const toleranceMs = 300_000
@@ -28,6 +35,12 @@ export function headerOf({ headers }: IncomingWebhook, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** Null if it is no time. */
+export function dateOfMs(ms: number): Date | null {
+  const at = new Date(ms)
+  return Number.isNaN(at.getTime()) ? null : at
+}
+
 /** Seconds since 1970, as signatures carry them; null if it is not that. */
 export const timeOf = (seconds: string): Date | null =>
   /^\d{1,12}$/.test(seconds) ? new Date(Number(seconds) * 1000) : null
@@ -45,9 +58,7 @@ export function jsonOf(rawBody: Buffer): unknown {
 
 /** RFC 3339, as providers write it; null if it is not a time. */
 export function dateOf(value: unknown): Date | null {
-  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT/.test(value)) return null
-  const at = new Date(value)
-  return Number.isNaN(at.getTime()) ? null : at
+  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? dateOfMs(Date.parse(value)) : null
 }
 
 /** The id of an event whose provider gives none: of the fields that make it that event. */

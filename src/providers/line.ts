@@ -11,15 +11,17 @@
  * LN2. LINE has no error codes: a status with its error body and the `x-line-request-id` that all its answers carry is
  *      one of ours. A body `{"message":…}` alone is any gateway's.
  * LN3. "The Messaging API doesn't process requests that return HTTP status code 429."
- * LN4. LINE tells nothing of what becomes of a push message. Its webhooks (what people write, who follows) are verified
- *      and acknowledged, for it suspends those of a server that does not answer; nothing of them is kept.
+ * LN4. LINE tells nothing of what becomes of a push message. Of its webhooks the texts that people write are taken in;
+ *      the rest (who follows, who joins) is acknowledged, for it suspends those of a server that does not answer.
+ * LN5. In a group it is the group that answers, whoever wrote: what somebody says there is no answer to a message that
+ *      went to that person alone.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import { uuidFromId } from '../core/ids.ts'
 import type { ChatRequest, MessageRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings } from './call-settings.ts'
-import { headerOf, hmacOf, isSame, jsonOf } from './incoming.ts'
+import { dateOfMs, headerOf, hmacOf, isSame, jsonOf } from './incoming.ts'
 import { under } from './place.ts'
 import type {
   AnswerRules,
@@ -27,6 +29,7 @@ import type {
   CodeRule,
   HttpAdapter,
   HttpAnswer,
+  InboundReply,
   RenderedRequest,
   WebhookRules,
 } from './provider.ts'
@@ -164,8 +167,33 @@ const webhooks: WebhookRules<LineSettings> = {
   parse(request, { channelSecret = '' }) {
     const right = hmacOf('sha256', channelSecret, request.rawBody, 'base64')
     if (channelSecret === '' || !isSame(headerOf(request, 'x-line-signature'), right)) return { refused: 'forged' }
-    return Array.isArray(memberOf(jsonOf(request.rawBody), 'events')) ? { events: [] } : { refused: 'unreadable' }
+    const body = jsonOf(request.rawBody)
+    const events = memberOf(body, 'events')
+    if (!Array.isArray(events)) return { refused: 'unreadable' }
+    const bot = textAt(body, 'destination')
+    return { events: [], replies: (events as unknown[]).flatMap((event) => repliesIn(event, bot)) }
   },
+}
+
+/** https://developers.line.biz/en/reference/messaging-api/#message-event @param bot whom a person writes to alone */
+function repliesIn(event: unknown, bot: string | null): readonly InboundReply[] {
+  const [source, message, timestamp] = ['source', 'message', 'timestamp'].map((name) => memberOf(event, name))
+  const [eventId, text] = [textAt(event, 'webhookEventId'), textAt(message, 'text')]
+  const user = textAt(source, 'userId')
+  const place = textAt(source, 'groupId') ?? textAt(source, 'roomId')
+  const sentTo = place ?? user
+  if (textAt(event, 'type') !== 'message' || textAt(message, 'type') !== 'text') return []
+  if (eventId === null || text === null || text.trim() === '' || sentTo === null) return []
+  const reply: InboundReply = {
+    eventId,
+    from: user ?? sentTo, // who wrote in a group is not always told
+    to: place ?? bot,
+    sentTo: [sentTo],
+    text,
+    at: typeof timestamp === 'number' ? dateOfMs(timestamp) : null,
+    inReplyTo: textAt(message, 'quotedMessageId'),
+  }
+  return [reply]
 }
 
 export const line: HttpAdapter<LineSettings> = {

@@ -10,25 +10,15 @@
  * PM1. Acceptance is `ErrorCode` 0 with a `MessageID`: a 200 alone is not.
  * PM2. Found is what bears our message id: a search that did not go by it has told nothing.
  * PM3. Addresses are joined by commas, so none may hold one; headers that Postmark reads itself are not a message's.
- * PM4. Webhooks are not signed: Postmark signs in with the user and password that stand in the webhook's address
- *      (https://postmarkapp.com/developer/webhooks/webhooks-overview). They repeat the metadata.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings } from './call-settings.ts'
 import { emailOf, headersBroken, recipientsOf, senderOf, senderPattern, sizeOf } from './email-message.ts'
-import { dateOf, eventIdOf, headerOf, isSame, jsonOf } from './incoming.ts'
 import { under } from './place.ts'
-import type {
-  AnswerRules,
-  AttemptContext,
-  CodeRule,
-  HttpAdapter,
-  LookupCall,
-  RenderedRequest,
-  WebhookRules,
-} from './provider.ts'
+import { metadataKey, postmarkWebhooks } from './postmark-webhook.ts'
+import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, LookupCall, RenderedRequest } from './provider.ts'
 import { memberOf, textAt } from './read-body.ts'
 
 const dayMs = 86_400_000
@@ -65,8 +55,6 @@ const codes: Readonly<Record<string, CodeRule>> = {
   411: { means: 'rejected', statuses: [422], wording: 'Forbidden attachment type' },
 }
 
-/** Under which our message id stands in a message's metadata. */
-const metadataKey = 'sendonce'
 const mostRecipients = 50
 const mostSubject = 2000
 const mostFrom = 255
@@ -203,56 +191,6 @@ const lookup: LookupCall<PostmarkSettings> = {
   },
 }
 
-/**
- * Bounces by type, as in https://postmarkapp.com/developer/api/bounce-api#bounce-types: these were not delivered. Of all
- * others (an auto-responder, a complaint, a delay …) it is certain only that Postmark had accepted the message.
- */
-const undelivered: Readonly<Record<string, string>> = {
-  HardBounce: 'The server was unable to deliver your message (ex: unknown user, mailbox not found).',
-  SoftBounce: 'Unable to temporarily deliver message (i.e. mailbox full, account disabled, exceeds quota).',
-  DnsError: 'The server could not deliver your message: DNS error.',
-  VirusNotification: 'The bounce is actually a virus notification warning about a virus/code infected message.',
-  BadEmailAddress: 'The address is not a valid email address.',
-  ManuallyDeactivated: 'The email was manually deactivated.',
-  Blocked: 'Blocked from this ISP due to content or blacklisting.',
-  SMTPApiError: 'An error occurred while accepting an email through the SMTP API.',
-  DMARCPolicy: 'Email rejected due to DMARC policy.',
-  TemplateRenderingFailed: 'An error occurred while attempting to render your template.',
-}
-
-const webhooks: WebhookRules<PostmarkSettings> = {
-  lacks: ({ webhookUser, webhookPassword }) =>
-    webhookUser === undefined ? 'webhookUser' : webhookPassword === undefined ? 'webhookPassword' : null,
-  parse(request, { webhookUser = '', webhookPassword = '' }) {
-    const login = Buffer.from(`${webhookUser}:${webhookPassword}`).toString('base64')
-    const given = headerOf(request, 'authorization').replace(/^basic +/i, '')
-    if (webhookUser === '' || webhookPassword === '' || !isSame(given, login)) return { refused: 'forged' }
-    const body = jsonOf(request.rawBody)
-    if (typeof body !== 'object' || body === null) return { refused: 'unreadable' }
-    const [record, providerMessageId] = [textAt(body, 'RecordType'), textAt(body, 'MessageID')]
-    if (record === null || providerMessageId === null) return { events: [] }
-    const bounce = record === 'Bounce' ? textAt(body, 'Type') : null
-    const isFinal = bounce !== null && Object.hasOwn(undelivered, bounce)
-    const kind = record === 'Delivery' ? 'delivered' : isFinal ? 'undelivered' : 'accepted'
-    const time = textAt(body, 'DeliveredAt') ?? textAt(body, 'BouncedAt')
-    const recipient = textAt(body, 'Recipient') ?? textAt(body, 'Email')
-    const which = ['ID', 'ReceivedAt', 'ChangedAt'].map((name) => String(memberOf(body, name)))
-    return {
-      events: [
-        {
-          eventId: eventIdOf(record, providerMessageId, bounce, recipient, time, ...which),
-          messageId: textAt(memberOf(body, 'Metadata'), metadataKey),
-          attemptId: null,
-          providerMessageId,
-          kind,
-          at: dateOf(time),
-          code: isFinal ? bounce : null,
-        },
-      ],
-    }
-  },
-}
-
 export const postmark: HttpAdapter<PostmarkSettings> = {
   adapter: 'postmark',
   capabilities,
@@ -263,5 +201,5 @@ export const postmark: HttpAdapter<PostmarkSettings> = {
   authorise,
   answers,
   lookup,
-  webhooks,
+  webhooks: postmarkWebhooks,
 }

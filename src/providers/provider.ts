@@ -127,9 +127,26 @@ export interface WebhookEvent {
   readonly code: string | null
 }
 
+/** What a person wrote back. */
+export interface InboundReply {
+  /** As of a WebhookEvent. */
+  readonly eventId: string
+  /** Who wrote, and whereto: an address, a number, a user; a number of ours, a channel, a group. */
+  readonly from: string
+  readonly to: string | null
+  /** What a message of ours was sent to, if this may be the answer to it: the person, or the place where it was written. */
+  readonly sentTo: readonly string[]
+  readonly text: string
+  /** Null: it is not said when. */
+  readonly at: Date | null
+  /** Our id of the message that it answers, or the provider's; null where none is named. */
+  readonly inReplyTo: string | null
+}
+
 export type ParsedWebhook =
   | {
       readonly events: readonly WebhookEvent[]
+      readonly replies: readonly InboundReply[]
       /** What the provider wants to read in the answer. */
       readonly answer?: { readonly contentType: string; readonly body: string }
     }

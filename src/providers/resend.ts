@@ -18,7 +18,7 @@ import type { Capabilities } from '../core/capabilities.ts'
 import type { MessageRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings } from './call-settings.ts'
 import { emailOf, headersBroken, recipientsOf, senderOf, senderPattern, sizeOf } from './email-message.ts'
-import { dateOf, headerOf, jsonOf } from './incoming.ts'
+import { dateOf, headerOf, jsonOf, noNews } from './incoming.ts'
 import { under } from './place.ts'
 import type {
   AnswerRules,
@@ -243,11 +243,14 @@ const webhooks: WebhookRules<ResendSettings> = {
     const type = textAt(body, 'type')
     if (type === null) return { refused: 'unreadable' }
     const data = memberOf(body, 'data')
-    if (!type.startsWith('email.') || memberOf(data, 'email_id') === undefined) return { events: [] }
+    // What was received comes without its text (https://resend.com/docs/webhooks/emails/received): it is no reply here.
+    if (!type.startsWith('email.') || type === 'email.received' || memberOf(data, 'email_id') === undefined)
+      return noNews
     const kind = receipts[type]?.kind ?? 'accepted'
     const told = { messageId: taggedAs(memberOf(data, 'tags')), providerMessageId: textAt(data, 'email_id') }
     const code = kind === 'undelivered' ? (textAt(memberOf(data, 'bounce'), 'type') ?? type) : null
-    return { events: [{ eventId: id, attemptId: null, kind, at: dateOf(memberOf(body, 'created_at')), code, ...told }] }
+    const at = dateOf(memberOf(body, 'created_at'))
+    return { events: [{ eventId: id, attemptId: null, kind, at, code, ...told }], replies: [] }
   },
 }
 

@@ -17,7 +17,7 @@ import { channels, type MessageRequest } from '../core/message-content.ts'
 import { magicFor, sandboxErrors } from '../sandbox/magic.ts'
 import { callSettings } from './call-settings.ts'
 import { under } from './place.ts'
-import { dateOf, headerOf, jsonOf } from './incoming.ts'
+import { dateOf, headerOf, jsonOf, noNews } from './incoming.ts'
 import type {
   AnswerRules,
   AttemptContext,
@@ -119,13 +119,14 @@ const webhooks: WebhookRules<SandboxSettings> = {
     const [type, data] = [textAt(body, 'type'), memberOf(body, 'data')]
     if (type === null) return { refused: 'unreadable' }
     const kind = Object.hasOwn(kindsOfReceipts, type) ? kindsOfReceipts[type] : undefined
-    if (kind === undefined) return { events: [] }
+    if (kind === undefined) return noNews
     const told = {
       messageId: textAt(data, 'messageId'),
       providerMessageId: textAt(data, 'id'),
       code: textAt(data, 'code'),
     }
-    return { events: [{ eventId: id, attemptId: null, kind, at: dateOf(memberOf(body, 'timestamp')), ...told }] }
+    const at = dateOf(memberOf(body, 'timestamp'))
+    return { events: [{ eventId: id, attemptId: null, kind, at, ...told }], replies: [] }
   },
 }
 

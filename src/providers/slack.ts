@@ -14,18 +14,21 @@
  *     context stays here.
  * K3. Events (https://docs.slack.dev/apis/events-api) show our own messages as they were posted, with their metadata: that
  *     proves acceptance, and there is no other receipt. Metadata that another app posted is not believed.
+ * K4. Of what people write (https://docs.slack.dev/reference/events/message) the first telling counts: no edits, and no
+ *     bots, of which we are one. In a channel it is the channel that answers; in a direct message, the person.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
 import type { ChatRequest, MessageRequest } from '../core/message-content.ts'
 import { callSettings } from './call-settings.ts'
-import { headerOf, hmacOf, isRecent, isSame, jsonOf, timeOf } from './incoming.ts'
+import { dateOfMs, headerOf, hmacOf, isRecent, isSame, jsonOf, noNews, saidIn, timeOf } from './incoming.ts'
 import type {
   AnswerRules,
   CodeMeaning,
   CodeRule,
   HttpAdapter,
   LookupCall,
+  ParsedWebhook,
   RenderedRequest,
   WebhookEvent,
   WebhookRules,
@@ -214,8 +217,9 @@ const webhooks: WebhookRules<SlackSettings> = {
     if (typeof body !== 'object' || body === null) return { refused: 'unreadable' }
     const challenge = textAt(body, 'challenge')
     if (textAt(body, 'type') === 'url_verification' && challenge !== null)
-      return { events: [], answer: { contentType: 'text/plain; charset=utf-8', body: challenge } }
-    return { events: postedIn(body) }
+      return { ...noNews, answer: { contentType: 'text/plain; charset=utf-8', body: challenge } }
+    const events = postedIn(body)
+    return events.length > 0 ? { events, replies: [] } : writtenIn(body)
   },
 }
 
@@ -229,6 +233,27 @@ function postedIn(body: object): WebhookEvent[] {
   const messageId = textAt(memberOf(metadata, 'event_payload'), 'reference')
   const at = ts === null ? null : timeOf(ts.split('.')[0] ?? '')
   return [{ eventId, messageId, attemptId: null, providerMessageId: ts, kind: 'accepted', at, code: null }]
+}
+
+/** Subtypes under which people write; none is the ordinary one. */
+const byPeople: readonly (string | null)[] = [null, 'thread_broadcast', 'file_share', 'me_message']
+
+/** K4. A direct message has a conversation of its own, D…; what was sent may have named it, or the person. */
+function writtenIn(body: object): ParsedWebhook {
+  const [eventId, event] = [textAt(body, 'event_id'), memberOf(body, 'event')]
+  const [user, channel, ts] = [textAt(event, 'user'), textAt(event, 'channel'), textAt(event, 'ts')]
+  const thread = textAt(event, 'thread_ts')
+  if (textAt(event, 'type') !== 'message' || !byPeople.includes(textAt(event, 'subtype'))) return noNews
+  if (eventId === null || user === null || channel === null || memberOf(event, 'bot_id') !== undefined) return noNews
+  return saidIn({
+    eventId,
+    from: user,
+    to: channel,
+    sentTo: channel.startsWith('D') ? [channel, user] : [channel],
+    text: textAt(event, 'text') ?? '',
+    at: ts !== null && timestamp.test(ts) ? dateOfMs(Math.floor(Number(ts) * 1000)) : null,
+    inReplyTo: thread === ts ? null : thread,
+  })
 }
 
 export const slack: HttpAdapter<SlackSettings> = {

@@ -1,16 +1,19 @@
 /**
- * Twilio's status callbacks: a form, or JSON, signed with the account's auth token over the address as Twilio called it.
+ * Twilio's webhooks: a form, or JSON, signed with the account's auth token over the address as Twilio called it.
  * https://www.twilio.com/docs/usage/security#validating-requests
- * https://www.twilio.com/docs/messaging/guides/outbound-message-status-in-status-callbacks
+ * Status callbacks: https://www.twilio.com/docs/messaging/guides/outbound-message-status-in-status-callbacks
+ * Messages that people send: https://www.twilio.com/docs/messaging/guides/webhook-request
  *
  * T3. The address is the public one of the settings, never what a Host header says. It carries our ids, and the signature
  *     covers it: so a receipt settles a message whose answer, and with it Twilio's id, was lost.
  * T4. The event's id is made of what is signed (message, status, error code): `I-Twilio-Idempotency-Token`, which is the
  *     same in Twilio's own repeats, is not covered by the signature.
  * T5. Twilio says of no status when it was reached: the time is that of the callback.
+ * T7. What answers the request for an incoming message is what the person would read next: an empty TwiML document says
+ *     nothing to them.
  */
 import { createHash } from 'node:crypto'
-import { eventIdOf, headerOf, hmacOf, isSame, jsonOf } from './incoming.ts'
+import { eventIdOf, headerOf, hmacOf, isSame, jsonOf, noNews, saidIn } from './incoming.ts'
 import { webhookUrl } from './place.ts'
 import { memberOf, textAt } from './read-body.ts'
 import type { AttemptContext, IncomingWebhook, ParsedWebhook, WebhookEvent } from './provider.ts'
@@ -40,7 +43,7 @@ const statuses: Readonly<Record<string, { readonly kind: WebhookEvent['kind']; r
   canceled: { kind: 'undelivered', wording: 'It was scheduled, and was canceled' },
 }
 
-export function parseStatusCallback(request: IncomingWebhook, { publicUrl, authToken }: Signing): ParsedWebhook {
+export function parseTwilioWebhook(request: IncomingWebhook, { publicUrl, authToken }: Signing): ParsedWebhook {
   const bodyHash = request.query.get('bodySHA256')
   const form = new URLSearchParams(request.rawBody.toString('utf8'))
   const signature = headerOf(request, 'x-twilio-signature')
@@ -52,7 +55,8 @@ export function parseStatusCallback(request: IncomingWebhook, { publicUrl, authT
   if (!isSigned || (bodyHash !== null && !isHashOf(bodyHash, request.rawBody))) return { refused: 'forged' }
   const body = bodyHash === null ? Object.fromEntries(form) : jsonOf(request.rawBody)
   if (typeof body !== 'object' || body === null) return { refused: 'unreadable' }
-  return { events: eventsOf(body, request.query) }
+  const isStatus = memberOf(body, 'MessageStatus') !== undefined
+  return isStatus ? { events: eventsOf(body, request.query), replies: [] } : replyIn(body)
 }
 
 function eventsOf(body: object, query: URLSearchParams): WebhookEvent[] {
@@ -72,6 +76,23 @@ function eventsOf(body: object, query: URLSearchParams): WebhookEvent[] {
       code: meaning.kind === 'undelivered' ? (code ?? status) : null,
     },
   ]
+}
+
+/** A WhatsApp message may name the one that it quotes. */
+function replyIn(body: object): ParsedWebhook {
+  const [eventId, from] = [textAt(body, 'MessageSid'), textAt(body, 'From')]
+  const status = textAt(body, 'SmsStatus')
+  if (eventId === null || from === null || (status !== null && status !== 'received')) return noNews
+  const said = saidIn({
+    eventId,
+    from,
+    to: textAt(body, 'To'),
+    sentTo: [from],
+    text: textAt(body, 'Body') ?? '',
+    at: null,
+    inReplyTo: textAt(body, 'OriginalRepliedMessageSid'),
+  })
+  return { ...said, answer: { contentType: 'text/xml; charset=utf-8', body: '<Response/>' } }
 }
 
 const isHashOf = (hash: string, body: Buffer): boolean =>

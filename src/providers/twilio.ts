@@ -1,5 +1,5 @@
 /**
- * Twilio Programmable Messaging: POST Messages.json, form body, basic authentication.
+ * Twilio Programmable Messaging, for SMS and WhatsApp: POST Messages.json, form body, basic authentication.
  * https://www.twilio.com/docs/messaging/api/message-resource
  *
  * Duplicates: Messages takes no key of ours and cannot be searched by one. Blind; but with `publicUrl` its status callbacks
@@ -9,110 +9,34 @@
  *
  * T1. What callers wrote goes into the form body only, never into a header or the path, and survives the encoding.
  * T2. Twilio is a third party: the trace context of the caller is not passed on.
+ * T6. The channel says which it is: `sms` to a number, `chat` to `whatsapp:` and a number; sender and recipient are of one
+ *     kind. WhatsApp is one call like the other: outside the 24 hours after a person wrote, free text fails later, by a
+ *     status callback (63016), and templates are not sent here.
  */
 import { Type, type Static } from 'typebox'
 import type { Capabilities } from '../core/capabilities.ts'
-import type { MessageRequest, SmsRequest } from '../core/message-content.ts'
+import type { ChatRequest, MessageRequest, SmsRequest } from '../core/message-content.ts'
 import { apiUrl, callSettings, addressPattern } from './call-settings.ts'
 import { placeOf } from './place.ts'
-import type { AnswerRules, AttemptContext, CodeRule, HttpAdapter, WebhookRules } from './provider.ts'
-import { parseStatusCallback, statusCallback } from './twilio-webhook.ts'
+import type { AnswerRules, AttemptContext, HttpAdapter, WebhookRules } from './provider.ts'
+import { codes } from './twilio-codes.ts'
+import { parseTwilioWebhook, statusCallback } from './twilio-webhook.ts'
 
 const capabilities = (own: TwilioSettings): Capabilities => ({
-  channels: ['sms'],
+  channels: ['sms', 'chat'],
   deduplication: null,
   lookup: null,
   lateEvidence: callbackSigning(own) === null ? 'none' : 'callback_url',
   acceptance: 'status',
 })
 
-/**
- * Titles as in https://www.twilio.com/docs/api/errors. The dictionary names no HTTP status where the code itself does
- * not (20404): 400 is what Twilio's guides and test credentials show for a parameter that it refuses.
- */
-const codes: Readonly<Record<string, CodeRule>> = {
-  // About us. 20404 too: nothing in our path but the account can be missing.
-  10001: { means: 'credentials', statuses: [401, 403], wording: 'Account is not active' },
-  20003: { means: 'credentials', statuses: [401, 403], wording: 'Permission Denied' },
-  20005: { means: 'credentials', statuses: [401, 403], wording: 'Account not active' },
-  20006: { means: 'credentials', statuses: [401, 403], wording: 'Access Denied' },
-  20403: { means: 'credentials', statuses: [403], wording: '403 Forbidden' },
-  20404: { means: 'credentials', statuses: [404], wording: 'Not Found' },
-  // Where we are: no message would go out until PUBLIC_URL is one that Twilio takes.
-  21609: { means: 'credentials', statuses: [400], wording: "Invalid 'StatusCallback'" },
-  70051: { means: 'credentials', statuses: [401, 403], wording: 'Authorization Failed' },
-  // Not now. 21611 is given instead of creating the message.
-  20429: { means: 'refused_for_now', statuses: [429], wording: 'Too many requests' },
-  21611: {
-    means: 'refused_for_now',
-    statuses: [400, 429],
-    wording: "This 'From' number has exceeded the maximum number of queued messages",
-  },
-  // Open: 20503 says "try again", but not that the request was not processed.
-  20500: { means: 'unknown', statuses: [500], wording: 'Internal Server Error' },
-  20503: { means: 'unknown', statuses: [503], wording: 'Service unavailable' },
-  // About this message.
-  21211: { means: 'rejected', statuses: [400], wording: "Invalid 'To' Phone Number" },
-  21212: { means: 'rejected', statuses: [400], wording: "Invalid 'From' Number" },
-  21265: { means: 'rejected', statuses: [400], wording: "'To' number cannot be a Short Code" },
-  21266: { means: 'rejected', statuses: [400], wording: "'To' and 'From' numbers cannot be the same" },
-  21408: {
-    means: 'rejected',
-    statuses: [400],
-    wording: 'Message blocked: permissions disabled for the destination region',
-  },
-  21601: {
-    means: 'rejected',
-    statuses: [400],
-    wording: 'Phone number is not a valid SMS-capable inbound phone number',
-  },
-  21602: { means: 'rejected', statuses: [400], wording: 'Message body is required' },
-  21603: {
-    means: 'rejected',
-    statuses: [400],
-    wording: "A 'From' or 'MessagingServiceSid' parameter is required to send a message",
-  },
-  21604: { means: 'rejected', statuses: [400], wording: "'To' phone number is required to send a Message" },
-  21606: {
-    means: 'rejected',
-    statuses: [400],
-    wording:
-      "The 'From' phone number provided is not a valid message-capable Twilio phone number for this destination/account",
-  },
-  21608: {
-    means: 'rejected',
-    statuses: [400],
-    wording: "The 'to' phone number provided is not yet verified for this account.",
-  },
-  21610: { means: 'rejected', statuses: [400], wording: 'Attempt to send to unsubscribed recipient' },
-  21612: {
-    means: 'rejected',
-    statuses: [400],
-    wording: "Message cannot be sent with the current combination of 'To' and/or 'From' parameters",
-  },
-  21614: { means: 'rejected', statuses: [400], wording: "'To' number is not a valid mobile number" },
-  21617: {
-    means: 'rejected',
-    statuses: [400],
-    wording: 'The concatenated message body exceeds the 1600 character limit',
-  },
-  21619: { means: 'rejected', statuses: [400], wording: 'A Message Body, Media URL or Content SID is required' },
-  21635: { means: 'rejected', statuses: [400], wording: "'To' number cannot be a landline" },
-  21659: {
-    means: 'rejected',
-    statuses: [400],
-    wording: "'From' is not a Twilio phone number or Short Code country mismatch",
-  },
-  21660: { means: 'rejected', statuses: [400], wording: "Mismatch between the 'From' number and the account" },
-  21661: { means: 'rejected', statuses: [400], wording: "'From' number is not SMS-capable" },
-  21701: { means: 'rejected', statuses: [400, 404], wording: 'The Messaging Service does not exist' },
-  21705: { means: 'rejected', statuses: [400], wording: 'The Messaging Service is invalid' },
-}
-
 const e164 = /^\+[1-9]\d{1,14}$/
 const messagingService = /^MG[0-9a-fA-F]{32}$/
 /** E.164, a short code, or an alphanumeric sender: at most 11 of Twilio's characters, one of them a letter. */
 const sender = /^(\+[1-9]\d{1,14}|\d{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 +&_-]{1,11})$/
+/** https://www.twilio.com/docs/whatsapp/api: a channel address. */
+const whatsapp = /^whatsapp:\+[1-9]\d{1,14}$/
+/** For both: `Body` "can be up to 1,600 characters in length", though WhatsApp itself takes more. */
 const mostCharacters = 1600
 
 const settings = Type.Object(
@@ -151,10 +75,17 @@ const settings = Type.Object(
         description: 'The sender of messages that name none: E.164, a short code or an alphanumeric sender.',
       }),
     ),
+    whatsappFrom: Type.Optional(
+      Type.String({
+        pattern: whatsapp.source,
+        description: 'The sender of WhatsApp messages that name none: whatsapp:+ and the number.',
+      }),
+    ),
     messagingServiceSid: Type.Optional(
       Type.String({
         pattern: messagingService.source,
-        description: 'The messaging service that picks a sender where neither the message nor `from` names one.',
+        description:
+          'The messaging service that picks a sender where neither the message nor `from` (or `whatsappFrom`) names one.',
       }),
     ),
     baseUrl: apiUrl({ default: 'https://api.twilio.com', follows: '/2010-04-01' }),
@@ -164,38 +95,55 @@ const settings = Type.Object(
 )
 export type TwilioSettings = Static<typeof settings>
 
-function limitBroken(message: MessageRequest, { from, messagingServiceSid }: TwilioSettings) {
-  const { text } = smsOf(message).content
-  if (!e164.test(message.to))
-    return { pointer: '/to', detail: 'Twilio takes the recipient of an SMS as E.164: + and up to 15 digits.' }
-  if (message.from !== undefined && !sender.test(message.from) && !messagingService.test(message.from))
-    return {
-      pointer: '/from',
-      detail:
-        'The sender is none that Twilio takes: E.164, a short code, an alphanumeric sender of at most 11 characters with a letter, or a messaging service (MG…).',
-    }
-  if (message.from === undefined && from === undefined && messagingServiceSid === undefined)
-    return { pointer: '/from', detail: 'A sender is needed: neither the message nor the provider names one.' }
-  if (text === '') return { pointer: '/content/text', detail: 'Twilio does not send an empty text.' }
-  if (!text.isWellFormed())
-    return { pointer: '/content/text', detail: 'The text holds half a character (a lone surrogate).' }
+const limit = (pointer: string, detail: string) => ({ pointer, detail })
+
+function limitBroken(message: MessageRequest, own: TwilioSettings) {
+  const said = textOf(message)
+  const { text } = said.content
+  const broken = addressesBroken(said)
+  if (broken !== null) return broken
+  if (said.channel === 'chat' && said.content.threadId !== undefined)
+    return limit('/content/threadId', 'WhatsApp has no threads: it would not be sent.')
+  if (senderOf(said, own) === undefined)
+    return limit('/from', 'A sender is needed: neither the message nor the provider names one.')
+  if (text === '') return limit('/content/text', 'Twilio does not send an empty text.')
+  if (!text.isWellFormed()) return limit('/content/text', 'The text holds half a character (a lone surrogate).')
   // Twilio counts what is outside the basic plane (most emoji) as several characters: so does `length`.
   if (text.length > mostCharacters)
-    return {
-      pointer: '/content/text',
-      detail: `Twilio takes at most ${mostCharacters} characters, counted as UTF-16 units (an emoji is two or more); this text has ${text.length}.`,
-    }
+    return limit(
+      '/content/text',
+      `Twilio takes at most ${mostCharacters} characters, counted as UTF-16 units (an emoji is two or more); this text has ${text.length}.`,
+    )
   return null
 }
 
+/** T6. */
+function addressesBroken({ channel, to, from }: SmsRequest | ChatRequest) {
+  if (channel === 'sms' && !e164.test(to))
+    return limit('/to', 'Twilio takes the recipient of an SMS as E.164: + and up to 15 digits.')
+  if (channel === 'chat' && !whatsapp.test(to))
+    return limit('/to', 'Twilio takes the recipient of a chat message as whatsapp:+ and up to 15 digits.')
+  if (from === undefined || messagingService.test(from) || (channel === 'sms' ? sender : whatsapp).test(from))
+    return null
+  return channel === 'sms'
+    ? limit(
+        '/from',
+        'The sender is none that Twilio takes: E.164, a short code, an alphanumeric sender of at most 11 characters with a letter, or a messaging service (MG…).',
+      )
+    : limit('/from', 'The sender of a WhatsApp message is whatsapp:+ and a number, or a messaging service (MG…).')
+}
+
+const senderOf = ({ channel, from }: SmsRequest | ChatRequest, own: TwilioSettings): string | undefined =>
+  from ?? (channel === 'sms' ? own.from : own.whatsappFrom) ?? own.messagingServiceSid
+
 function render(message: MessageRequest, own: TwilioSettings, attempt: AttemptContext) {
-  const { to, from, content } = smsOf(message)
-  const named = from ?? own.from ?? own.messagingServiceSid
+  const said = textOf(message)
+  const named = senderOf(said, own)
   if (named === undefined) throw new TypeError('No sender: limitBroken was not asked, or the settings changed.')
   const form = new URLSearchParams({
-    To: to,
+    To: said.to,
     [messagingService.test(named) ? 'MessagingServiceSid' : 'From']: named,
-    Body: content.text,
+    Body: said.content.text,
     ...(own.publicUrl === undefined || callbackSigning(own) === null
       ? {}
       : { StatusCallback: statusCallback(own.publicUrl, attempt) }),
@@ -228,7 +176,7 @@ const webhooks: WebhookRules<TwilioSettings> = {
         : null,
   parse(request, own) {
     const signing = callbackSigning(own)
-    return signing === null ? { refused: 'forged' } : parseStatusCallback(request, signing)
+    return signing === null ? { refused: 'forged' } : parseTwilioWebhook(request, signing)
   },
 }
 
@@ -236,9 +184,9 @@ const authorise = (_: unknown, { accountSid, apiKeySid = accountSid, authToken }
   authorization: `Basic ${Buffer.from(`${apiKeySid}:${authToken}`).toString('base64')}`,
 })
 
-function smsOf(message: MessageRequest): SmsRequest {
-  if (message.channel !== 'sms') throw new TypeError(`twilio was given a message of channel ${message.channel}`)
-  return message
+function textOf(message: MessageRequest): SmsRequest | ChatRequest {
+  if (message.channel === 'sms' || message.channel === 'chat') return message
+  throw new TypeError(`twilio was given a message of channel ${message.channel}`)
 }
 
 const answers: AnswerRules = {

@@ -6,6 +6,7 @@ import type { TimelineEntry } from '../core/events.ts'
 import * as apiKeys from './api-keys.ts'
 import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
 import type { Database, Statement } from './database.ts'
+import { findConversation, type FoundConversation, type ReplySearch } from './find-conversation.ts'
 import * as dueWork from './due-work.ts'
 import * as keys from './keys.ts'
 import * as reading from './read-messages.ts'
@@ -46,6 +47,8 @@ export interface Store {
   markApplied(receipt: receipts.Receipt): Promise<void>
   findUnapplied(since: Date, ageMs: number, limit: number): Promise<receipts.KeptReceipt[]>
   eraseReceipts(receivedBefore: Date, limit: number): Promise<number>
+  /** The conversation that a reply belongs to. */
+  findConversation(reply: ReplySearch): Promise<FoundConversation | undefined>
   insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
   /** Whoever's it is, revoked ones too. */
@@ -87,6 +90,7 @@ export function createStore(database: Database): Store {
     markApplied: receipts.receiptMarker(database),
     findUnapplied: async (...since) => receipts.findUnapplied(database, ...since),
     eraseReceipts: async (...old) => receipts.eraseReceipts(database, ...old),
+    findConversation: async (reply) => findConversation(database, reply),
     insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
     findApiKey: async (id) => apiKeys.findApiKey(database, id),

@@ -1,5 +1,6 @@
 /** The route of webhooks: whoever comes, with whatever body, before anything is believed (routes/webhooks.ts, H1, H2). */
 import { connect } from 'node:net'
+import { getExpectedTwilioSignature } from 'twilio/lib/webhooks/webhooks.js'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { AddressInfo } from 'node:net'
 import type { IncomingWebhook } from '../../src/providers/provider.ts'
@@ -7,18 +8,25 @@ import { eventOf, hook, receivingProvider } from '../operations/receiving.ts'
 import { problemIn, told } from '../operations/told.ts'
 import { useDatabase } from '../support/database.ts'
 import { fakeProvider, testGateway, until, type TestGateway } from '../support/gateway.ts'
+import { receiverOf } from '../support/webhooks.ts'
 
 const database = useDatabase()
 const seen: IncomingWebhook[] = []
+const publicUrl = 'https://hooks.example.com'
+const twilio = { adapter: 'twilio', accountSid: `AC${'0'.repeat(32)}`, authToken: '12345', publicUrl }
 const curious = receivingProvider('curious', {
   parseWebhook: (request) => {
     seen.push(request)
-    return { events: [] }
+    return { events: [], replies: [] }
   },
 })
 let gateway: TestGateway
 beforeAll(async () => {
-  const others = [curious, fakeProvider('deaf', { parseWebhook: { lacks: 'its setting webhookSecret is missing' } })]
+  const others = [
+    curious,
+    fakeProvider('deaf', { parseWebhook: { lacks: 'its setting webhookSecret is missing' } }),
+    fakeProvider('twilio', { parseWebhook: receiverOf(twilio).parseWebhook }),
+  ]
   gateway = await testGateway(database.url, { provider: receivingProvider(), others })
 })
 afterAll(async () => gateway.close())
@@ -50,6 +58,22 @@ test.each([
   expect(seen.map(({ rawBody, url, query }) => [rawBody.toString(), url, query.getAll('a')])).toEqual([
     [payload, '/v1/providers/curious/webhooks?a=%20b&a=c', [' b', 'c']],
   ])
+})
+
+test('a text message that Twilio hands on is answered as it wants to read it: with nothing to say', async () => {
+  const url = '/v1/providers/twilio/webhooks'
+  const fields = { MessageSid: 'SM1', From: '+447700900123', To: '+447700900000', Body: 'a & b' }
+  const answer = await gateway.app.inject({
+    method: 'POST',
+    url,
+    headers: {
+      'x-twilio-signature': getExpectedTwilioSignature('12345', publicUrl + url, fields),
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    payload: new URLSearchParams(fields).toString(),
+  })
+  const { statusCode, headers, body } = answer
+  expect([statusCode, headers['content-type'], body]).toEqual([200, 'text/xml; charset=utf-8', '<Response/>'])
 })
 
 test('a body that is too long: 413, whoever sends it; of any other method: 404', async () => {

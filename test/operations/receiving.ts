@@ -1,6 +1,6 @@
 /** A provider whose webhooks a test makes: a list of events, believed by one header. And what tests look at after it. */
 import type { LightMyRequestResponse } from 'fastify'
-import type { IncomingWebhook, ParsedWebhook, WebhookEvent } from '../../src/providers/provider.ts'
+import type { InboundReply, IncomingWebhook, ParsedWebhook, WebhookEvent } from '../../src/providers/provider.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { fakeProvider, type FakeProvider, type TestGateway } from '../support/gateway.ts'
 import { uuidOf } from './told.ts'
@@ -12,15 +12,22 @@ function parse({ headers, rawBody }: IncomingWebhook): ParsedWebhook {
   if (signed === 'stale') return { refused: 'stale' }
   if (signed !== 'genuine') return { refused: 'forged' }
   try {
-    const { events, challenge } = JSON.parse(rawBody.toString()) as { events: WebhookEvent[]; challenge?: string }
-    const read = events.map((event) => ({ ...event, at: event.at === null ? null : new Date(event.at) }))
-    return challenge === undefined
-      ? { events: read }
-      : { events: read, answer: { contentType: 'text/plain', body: challenge } }
+    const {
+      events,
+      replies = [],
+      challenge,
+    } = JSON.parse(rawBody.toString()) as { events: WebhookEvent[]; replies?: InboundReply[]; challenge?: string }
+    const read = {
+      events: events.map((event) => ({ ...event, at: dateIn(event) })),
+      replies: replies.map((reply) => ({ ...reply, at: dateIn(reply) })),
+    }
+    return challenge === undefined ? read : { ...read, answer: { contentType: 'text/plain', body: challenge } }
   } catch {
     return { refused: 'unreadable' }
   }
 }
+
+const dateIn = ({ at }: { readonly at: Date | null }): Date | null => (at === null ? null : new Date(at))
 
 export const receivingProvider = (name = 'fake', more: Partial<FakeProvider> = {}): FakeProvider =>
   fakeProvider(name, { parseWebhook: parse, ...more })

@@ -10,6 +10,7 @@ import type { Outcome } from '../../src/core/outcome.ts'
 import type { WriteGate } from '../../src/providers/provider.ts'
 import { smtp, type SmtpSettings } from '../../src/providers/smtp.ts'
 import { attemptContext } from '../support/attempt-context.ts'
+import { floods } from '../support/scripted-server.ts'
 import {
   drops,
   resetsIt,
@@ -83,6 +84,8 @@ const sizeTen = '250-test\r\n250 SIZE 10'
 const rows: readonly Row[] = [
   // Before the session stands
   { name: 'a drop before the greeting', script: { greeting: drops }, ...notBegun, code: dropped },
+  { name: 'a reset at accept', script: { greeting: resetsIt }, ...notBegun, code: dropped },
+  { name: 'a flood in place of a greeting', script: { greeting: floods('220-canary\r\n') }, own: brief, ...notBegun, code: 'connect time-out', afterMs: 250 },
   { name: 'no greeting', script: { greeting: stalls }, own: brief, ...notBegun, code: 'connect time-out', afterMs: 250 },
   { name: 'a greeting 554', script: { greeting: '554 5.3.2 no' }, ...later, code: '554 5.3.2' },
   { name: 'a greeting 421', script: { greeting: '421 4.3.2 busy' }, ...later, code: '421 4.3.2' },
@@ -135,6 +138,8 @@ const rows: readonly Row[] = [
   { name: 'a drop after the dot', script: { dot: drops }, ...unknown, code: dropped },
   { name: 'a reset after the dot', script: { dot: resetsIt }, ...unknown, code: dropped },
   { name: 'no answer to the dot', script: { dot: stalls }, own: brief, ...unknown, code: 'answer time-out', afterMs: 250 },
+  { name: 'a flood after the dot', script: { dot: floods('250-canary\r\n') }, own: brief, ...unknown, code: 'answer time-out', afterMs: 250 },
+  { name: 'a line without end after the dot', script: { dot: floods('250 canary') }, own: brief, ...unknown, code: 'answer time-out', afterMs: 250 },
   { name: 'half a 250', script: { dot: saysAndDrops('25') }, ...unknown, code: dropped },
   { name: 'a 250 without its line end', script: { dot: saysAndDrops('250 2.0.0 Ok') }, ...unknown, code: dropped },
   { name: 'a 554 without its line end', script: { dot: saysAndDrops('554 5.6.0 no') }, ...unknown, code: dropped },
@@ -202,6 +207,19 @@ test('the text is written in the turn in which the gate is asked (M2)', async ()
   write.mockRestore()
   expect(outcome.kind).toBe('accepted')
   expect(seen).toEqual([false, true])
+})
+
+test('a reply to the dot that is late is taken for no other delivery', async () => {
+  const held: (() => void)[] = []
+  const { server, send } = await staged(
+    { dot: (socket) => held.push(() => void socket.write('250 2.0.0 Ok\r\n')) },
+    brief,
+  )
+  expect(await send()).toMatchObject({ kind: 'unknown', evidence: { code: 'answer time-out' } })
+  const second = send()
+  for (const comes of held) comes()
+  expect(await second).toMatchObject({ kind: 'unknown', evidence: { code: 'answer time-out' } })
+  expect(server.connections()).toBe(2)
 })
 
 test('a delivery that was given up before its text never begins (M4)', async () => {

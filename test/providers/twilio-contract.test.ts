@@ -28,7 +28,13 @@ interface Api {
   readonly oneOfEach: readonly (readonly string[])[]
   readonly requestFields: AnySchemaObject
   /** Documented successes: status and body schema, with the vendor's examples. */
-  readonly successes: readonly { status: number; body: AnySchemaObject; examples: readonly { sid: string }[] }[]
+  readonly successes: readonly { status: number; body: AnySchemaObject; examples: readonly Example[] }[]
+}
+
+interface Example {
+  readonly sid: string
+  readonly to: string
+  readonly from: string | null
 }
 
 interface Description {
@@ -42,7 +48,7 @@ interface Description {
         responses: Record<
           string,
           {
-            content: Record<string, { schema: { $ref: string }; examples: Record<string, { value: { sid: string } }> }>
+            content: Record<string, { schema: { $ref: string }; examples: Record<string, { value: Example }> }>
           }
         >
         'x-twilio': { conditional: string[][] }
@@ -83,7 +89,8 @@ function given<T>(value: T | undefined): T {
 function formErrors(api: Api, body: string): string[] {
   // Values stay strings: we send no field of another type. OpenAPI keywords are no errors; formats are Twilio's own.
   const ajv = new Ajv({ strict: false, allErrors: true })
-  ajv.addFormat('phone-number', /^(\+[1-9]\d{1,14}|\d{3,8}|[A-Za-z0-9 +&_-]{1,11})$/)
+  // Its words for `To` and `From`: E.164, a short code, a name, or a channel address, e.g. whatsapp:+15552229999.
+  ajv.addFormat('phone-number', /^((?:whatsapp:)?\+[1-9]\d{1,14}|\d{3,8}|[A-Za-z0-9 +&_-]{1,11})$/)
   ajv.addFormat('uri', (text) => URL.canParse(text))
   ajv.addFormat('date-time', true)
   const fields = [...new URLSearchParams(body)]
@@ -115,6 +122,13 @@ const sms = (text: string, more: { from?: string } = {}): MessageRequest => ({
   content: { text },
   ...more,
 })
+const whatsapp = (text: string, more: { to?: string; from?: string } = {}): MessageRequest => ({
+  channel: 'chat',
+  to: 'whatsapp:+15552229999',
+  from: 'whatsapp:+15554449999',
+  content: { text },
+  ...more,
+})
 const rendered = (message: MessageRequest) => wholeRequest(twilio, message, settings, attemptContext())
 
 const messages: readonly MessageRequest[] = [
@@ -122,6 +136,8 @@ const messages: readonly MessageRequest[] = [
   sms('a&Boddy=b+c\r\n👍', { from: 'Sendonce' }),
   sms('ü'.repeat(1600), { from: '12345' }),
   sms('x', { from: messagingServiceSid }),
+  whatsapp('hello'),
+  whatsapp('ü'.repeat(1600), { from: messagingServiceSid }),
 ]
 
 test.skipIf(absent)(`every form that the adapter makes is valid against the operation${why}`, () => {
@@ -173,6 +189,19 @@ test.skipIf(absent)(
     }
   },
 )
+
+test.skipIf(absent)(`a WhatsApp address is one in the words and examples of the description${why}`, () => {
+  const { successes, requestFields } = readApi()
+  const addresses = [
+    ...successes.flatMap(({ examples }) => examples.flatMap(({ to, from }) => [to, from ?? ''])),
+    ...['To', 'From'].flatMap((name) => {
+      const { properties } = requestFields as { properties: Record<string, { description: string }> }
+      return /whatsapp:\+\d+/.exec(given(properties[name]).description) ?? []
+    }),
+  ].filter((address) => address.startsWith('whatsapp:'))
+  expect(addresses.length).toBeGreaterThanOrEqual(3)
+  for (const to of addresses) expect(twilio.limitBroken(whatsapp('x', { to, from: to }), settings)).toBeNull()
+})
 
 /** Formats of the vendor's answers, which say nothing of what we read. */
 const twilioFormats = Object.fromEntries(

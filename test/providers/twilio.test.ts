@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv'
 import { expect, test } from 'vitest'
-import type { MessageRequest } from '../../src/core/message-content.ts'
+import type { ChatRequest, MessageRequest } from '../../src/core/message-content.ts'
 import { type CallResult, judgeCall } from '../../src/providers/judge-answer.ts'
 import { twilio, type TwilioSettings } from '../../src/providers/twilio.ts'
 import { attemptContext, blindCapabilities, wholeRequest } from '../support/attempt-context.ts'
@@ -15,10 +15,17 @@ const settings: TwilioSettings = {
   concurrency: 64,
 }
 const { from: _, ...withoutSender } = settings
+const onWhatsapp = { ...settings, whatsappFrom: 'whatsapp:+14155238886' }
 const messagingServiceSid = `MG${'a'.repeat(32)}`
 const sid = `SM${'b'.repeat(32)}`
 const sms = (text: string, more: Partial<MessageRequest> = {}): MessageRequest =>
   ({ channel: 'sms', to: '+4915112345678', content: { text }, ...more }) as MessageRequest
+const chat = (text: string, more: Partial<ChatRequest> = {}): ChatRequest => ({
+  channel: 'chat',
+  to: 'whatsapp:+4915112345678',
+  content: { text },
+  ...more,
+})
 const attempt = attemptContext({ traceparent: '00-trace-01' })
 
 interface Answer {
@@ -58,6 +65,8 @@ test.each([
   ['404 with 20404 (no such account)', refusal(404, 20404), 'credentials'],
   ['429 with 20429', refusal(429, 20429), 'refused_for_now'],
   ['429 with 21611 (the queue of the sender is full)', refusal(429, 21611), 'refused_for_now'],
+  ['429 with 63018 (the channel has its own limit)', refusal(429, 63018), 'refused_for_now'],
+  ['429 with 63038 (the day has its limit)', refusal(429, 63038), 'refused_for_now'],
 ])('%s is not sent', (_name, answer, reason) => {
   expect(judged(answer)).toMatchObject({ kind: 'not_sent', reason })
 })
@@ -72,6 +81,10 @@ test.each([
   [400, 21610],
   [400, 21614],
   [400, 21617],
+  [400, 21910],
+  [400, 63003],
+  [400, 63007],
+  [400, 63016],
 ])('%i with %i is rejected in words of Twilio, which are not those of the answer', (status, code) => {
   const outcome = judged(refusal(status, code))
   expect(outcome).toMatchObject({ kind: 'rejected', evidence: { httpStatus: status, code: String(code) } })
@@ -122,7 +135,7 @@ test('the code table holds only codes that say what they mean, each under a stat
   }
 })
 
-const takes = (message: MessageRequest, own = settings) => twilio.limitBroken(message, own)
+const takes = (message: MessageRequest, given = settings) => twilio.limitBroken(message, given)
 const longest = 'ü'.repeat(1600)
 const withFrom = (from: string) => sms('x', { from })
 
@@ -144,6 +157,49 @@ test.each([
   ['a messaging service cut short', withFrom(messagingServiceSid.slice(0, -1)), '/from'],
 ])('%s breaks a limit', (_name, message, pointer) => {
   expect(takes(message)).toMatchObject({ pointer })
+})
+
+test.each([
+  ['an SMS from a WhatsApp number', sms('x', { from: 'whatsapp:+14155238886' }), '/from'],
+  ['a chat message to a bare number', chat('x', { to: '+4915112345678' }), '/to'],
+  ['a chat message to another channel', chat('x', { to: 'messenger:4915112345678' }), '/to'],
+  ['a WhatsApp number with a line break after it', chat('x', { to: 'whatsapp:+4915112345678\n' }), '/to'],
+  ['a WhatsApp number that begins with 0', chat('x', { to: 'whatsapp:+0151' }), '/to'],
+  ['a WhatsApp number in capitals', chat('x', { to: 'WhatsApp:+4915112345678' }), '/to'],
+  ['a WhatsApp message from a bare number', chat('x', { from: '+14155238886' }), '/from'],
+  ['a WhatsApp message from a name', chat('x', { from: 'Sendonce' }), '/from'],
+  ['a WhatsApp message in a thread', chat('x', { content: { text: 'x', threadId: '1' } }), '/content/threadId'],
+  ['an empty WhatsApp message', chat(''), '/content/text'],
+  ['a WhatsApp message of 1601 characters', chat(`${longest}x`), '/content/text'],
+])('%s breaks a limit', (_name, message, pointer) => {
+  expect(takes(message, onWhatsapp)).toMatchObject({ pointer })
+})
+
+test('WhatsApp has a sender of its own: that of the message, else whatsappFrom, else the messaging service', () => {
+  expect(takes(chat(longest), onWhatsapp)).toBeNull()
+  expect(takes(chat('x'))).toMatchObject({ pointer: '/from' }) // the number for SMS is none
+  expect(takes(chat('x'), { ...settings, messagingServiceSid })).toBeNull()
+  const both = { ...onWhatsapp, messagingServiceSid }
+  expect(formOf(rendered(chat('a & b'), both).body)).toEqual([
+    ['To', 'whatsapp:+4915112345678'],
+    ['From', 'whatsapp:+14155238886'],
+    ['Body', 'a & b'],
+  ])
+  expect(senderIn(chat('x', { from: 'whatsapp:+447700900123' }), both)).toEqual([['From', 'whatsapp:+447700900123']])
+  expect(senderIn(chat('x', { from: messagingServiceSid }), onWhatsapp)).toEqual([
+    ['MessagingServiceSid', messagingServiceSid],
+  ])
+  expect(senderIn(chat('x'), { ...settings, messagingServiceSid })).toEqual([
+    ['MessagingServiceSid', messagingServiceSid],
+  ])
+  expect(senderIn(sms('x'), both)).toEqual([['From', '+15005550006']])
+})
+
+test('a WhatsApp message asks for its status callbacks as an SMS does', () => {
+  const callbackIn = (message: MessageRequest) =>
+    new URLSearchParams(rendered(message, { ...onWhatsapp, publicUrl: 'https://a.example' }).body).get('StatusCallback')
+  expect(callbackIn(chat('x'))).toMatch(/^https:\/\/a\.example\/.*[?]message=msg_1&attempt=att_1$/)
+  expect(callbackIn(chat('x'))).toBe(callbackIn(sms('x')))
 })
 
 test('a message needs a sender from somewhere', () => {
@@ -230,6 +286,8 @@ test('settings are strict, bounded and filled with defaults', () => {
   expect(valid({ ...least, accountSid: `SK${'0'.repeat(32)}` })).toBe(false)
   expect(valid({ ...least, messagingServiceSid: 'MG1' })).toBe(false)
   expect(valid({ ...least, from: 'longer than it may be' })).toBe(false)
+  expect(valid({ ...least, whatsappFrom: '+14155238886' })).toBe(false)
+  expect(valid({ ...least, whatsappFrom: 'whatsapp:+14155238886' })).toBe(true)
   expect(valid({ ...least, baseUrl: 'https://user:pass@host' })).toBe(false)
   expect(valid({ ...least, answerTimeoutMs: 0 })).toBe(false)
   expect(valid({ ...least, authTokn: 'x' })).toBe(false)

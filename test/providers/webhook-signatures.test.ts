@@ -206,7 +206,7 @@ describe('published vectors', () => {
     expect(twilio.validateRequest('12345', signature, `https://mycompany.com${url}`, given)).toBe(true)
     const provider = twilioWith({ publicUrl: 'https://mycompany.com' })
     const told = { url, headers: { 'x-twilio-signature': signature }, body }
-    expect(parsedBy(provider, told, now)).toEqual({ events: [] })
+    expect(parsedBy(provider, told, now)).toEqual({ events: [], replies: [] })
     expect(parsedBy(provider, { ...told, url: '/myapp.php?foo=1&bar=3' }, now)).toEqual({ refused: 'forged' })
     expect(parsedBy(twilioWith({ publicUrl: 'http://mycompany.com' }), told, now)).toEqual({ refused: 'forged' })
   })

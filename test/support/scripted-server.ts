@@ -41,7 +41,7 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
     socket.on('data', (chunk) => {
       received += chunk.toString('latin1')
       unread += chunk.toString('latin1')
-      for (let end = endOfRequest(unread); end !== null; end = endOfRequest(unread)) {
+      for (let end = endOfMessage(unread); end !== null; end = endOfMessage(unread)) {
         const request = unread.slice(0, end)
         unread = unread.slice(end)
         requests += 1
@@ -84,8 +84,8 @@ export async function silentServer(): Promise<{ server: ScriptedServer; last: ()
   }
 }
 
-/** Where the first request in `bytes` ends, or null while it is not whole. Requests here have a `content-length`. */
-function endOfRequest(bytes: string): number | null {
+/** Where the first request or answer in `bytes` ends, or null while it is not whole. Those here have a `content-length`. */
+export function endOfMessage(bytes: string): number | null {
   const head = bytes.indexOf('\r\n\r\n')
   if (head < 0) return null
   const length = /\r\ncontent-length: (\d+)/i.exec(bytes.slice(0, head))?.[1] ?? '0'

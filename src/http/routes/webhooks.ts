@@ -39,13 +39,13 @@ export async function webhookRoutes(app: FastifyInstance, deps: Deps): Promise<v
         tags: ['providers'],
         summary: 'Take in what a provider tells later',
         description:
-          'For providers, not for callers: each signs in its own way, and needs no API key. An event is taken in once, however often it is told; a receipt settles a message whose outcome is unknown.',
+          'For providers, not for callers: each signs in its own way, and needs no API key. An event is taken in once, however often it is told; a receipt settles a message whose outcome is unknown, and what a person wrote back goes into the conversation of the message that it answers.',
         params,
         response: {
           200: {
             description:
               'Taken in: applied, known already, too old to be believed, or of no message that is known here.',
-            content: { 'text/plain': { schema: { type: 'string' } } },
+            content: { 'text/plain': { schema: { type: 'string' } }, 'text/xml': { schema: { type: 'string' } } },
           },
           ...problemAnswers([
             'invalid-request',
