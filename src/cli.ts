@@ -6,6 +6,7 @@
  *   unknown list | show | resolve                                        what became of messages that nobody confirmed
  *   db migrate                                                           applies what is pending to DATABASE_URL
  *   openapi [file]                                                       the OpenAPI document
+ *   mcp                                                                  tools for an agent, over stdin and stdout
  */
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -13,10 +14,11 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { databaseClock } from './clock.ts'
 import { unknownCommand, unknownUsage } from './commands/unknown.ts'
-import { loadToolConfig } from './config.ts'
+import { loadAgentConfig, loadToolConfig } from './config.ts'
 import { apiScopes, secretHash, type ApiScope } from './core/api-key.ts'
 import { environments } from './core/message-content.ts'
 import type { Deps } from './deps.ts'
+import { serveStdio } from './mcp/stdio.ts'
 import { createMetrics } from './metrics.ts'
 import { newUuid } from './new-uuid.ts'
 import { inFlight } from './operations/in-flight.ts'
@@ -32,7 +34,8 @@ import { createStore, type Store } from './store/store.ts'
 const usage = `usage: sendonce keys create --account NAME --environment live|test --scopes ${apiScopes.join(',')}
        ${unknownUsage}
        sendonce db migrate
-       sendonce openapi [FILE]`
+       sendonce openapi [FILE]
+       sendonce mcp`
 
 const print = (value: unknown): void => void process.stdout.write(`${JSON.stringify(value)}\n`)
 
@@ -105,5 +108,6 @@ await startUp(async () => {
   if (first === 'unknown') return unknown(process.argv.slice(3))
   if (first === 'db' && second === 'migrate') return migrateDatabase()
   if (first === 'openapi') return writeOpenApi(process.argv.slice(3))
+  if (first === 'mcp') return serveStdio(loadAgentConfig())
   throw new Error(usage)
 })
