@@ -16,6 +16,7 @@ import { providerRoutes } from './http/routes/providers.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { parseStrictJson } from './http/strict-json.ts'
 import { invalid, validatorCompiler } from './http/validation.ts'
+import { mcpEndpoint } from './mcp/http-endpoint.ts'
 import { Refusal } from './operations/refusal.ts'
 
 export interface AppOptions {
@@ -24,6 +25,8 @@ export interface AppOptions {
   readonly authenticate: Authenticate
   readonly readiness: Readiness
   readonly bodyLimitBytes: number
+  /** Where others reach this gateway; null or absent: nowhere but here. */
+  readonly publicUrl?: string | null
 }
 
 /** Milliseconds; against clients that are slow on purpose. A request's own wait for an outcome is not part of them. */
@@ -36,7 +39,8 @@ export interface App {
   idle(): Promise<void>
 }
 
-export async function buildApp({ deps, logger, authenticate, readiness, bodyLimitBytes }: AppOptions): Promise<App> {
+export async function buildApp(options: AppOptions): Promise<App> {
+  const { deps, logger, authenticate, readiness, bodyLimitBytes, publicUrl = null } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }), // a line of our own, without the address
@@ -97,6 +101,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   providerRoutes(app, deps)
   await webhookRoutes(app, deps)
   operatingRoutes(app, deps, readiness)
+  mcpEndpoint(app, { authenticate, publicUrl })
   await docsPages(app)
   return { fastify: app, idle: open.idle }
 }

@@ -6,6 +6,7 @@
  *   unknown list | show | resolve                                        what became of messages that nobody confirmed
  *   db migrate                                                           applies what is pending to DATABASE_URL
  *   openapi [file]                                                       the OpenAPI document
+ *   mcp                                                                  tools for an agent, over stdin and stdout
  */
 import { writeFile } from 'node:fs/promises'
 import { pino } from 'pino'
@@ -14,6 +15,7 @@ import { keysCommand, keysUsage } from './commands/keys.ts'
 import { unknownCommand, unknownUsage } from './commands/unknown.ts'
 import { loadToolConfig } from './config.ts'
 import type { Deps } from './deps.ts'
+import { serveStdio } from './mcp/stdio.ts'
 import { createMetrics } from './metrics.ts'
 import { newSecret } from './new-secret.ts'
 import { newUuid } from './new-uuid.ts'
@@ -30,7 +32,8 @@ import { createStore, type Store } from './store/store.ts'
 const usage = `usage: ${keysUsage}
        ${unknownUsage}
        sendonce db migrate
-       sendonce openapi [FILE]`
+       sendonce openapi [FILE]
+       sendonce mcp`
 
 const print = (value: unknown): void => void process.stdout.write(`${JSON.stringify(value)}\n`)
 
@@ -84,5 +87,6 @@ await startUp(async () => {
   if (first === 'unknown') return run(unknownCommand, process.argv.slice(3))
   if (first === 'db' && second === 'migrate') return migrateDatabase()
   if (first === 'openapi') return writeOpenApi(process.argv.slice(3))
+  if (first === 'mcp') return serveStdio(loadAgentConfig())
   throw new Error(usage)
 })

@@ -81,6 +81,11 @@ const url =
       ? null
       : `must be a URL that begins ${protocols.join(' or ')}`
 
+const apiKeyForm = (value: string): string | null =>
+  parseApiKey(value) === undefined
+    ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _'
+    : null
+
 /** The environment variables; the README's table is printed from here. */
 export const settings = [
   { name: 'HOST', default: '127.0.0.1', meaning: 'Address to listen on.' },
@@ -89,7 +94,7 @@ export const settings = [
     name: 'PUBLIC_URL',
     default: null,
     meaning:
-      'Where providers reach this gateway, to tell what became of messages (`/v1/providers/<name>/webhooks`). Without it they are not asked to.',
+      'Where providers reach this gateway, to tell what became of messages (`/v1/providers/<name>/webhooks`). Without it they are not asked to. Agents may call `/mcp` by its name.',
     check: (value: string) =>
       new RegExp(addressPattern).test(value) && URL.canParse(value)
         ? null
@@ -123,10 +128,7 @@ export const settings = [
     default: null,
     meaning:
       'An API key, `so_<environment>_<id>_<secret>`, that gives account `default` all scopes in the environment it names.',
-    check: (value: string) =>
-      parseApiKey(value) === undefined
-        ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _'
-        : null,
+    check: apiKeyForm,
   },
   {
     name: 'LOG_LEVEL',
@@ -163,6 +165,18 @@ export const settings = [
     default: '1048576',
     meaning: 'Largest body of a request, in bytes.',
     check: whole(1024, 104_857_600),
+  },
+  {
+    name: 'SENDONCE_URL',
+    default: 'http://127.0.0.1:3000',
+    meaning: 'Of `npm run -s sendonce -- mcp`: the gateway that it talks to.',
+    check: url('http:', 'https:'),
+  },
+  {
+    name: 'SENDONCE_API_KEY',
+    default: null,
+    meaning: 'Of the same: the API key by which its tools act.',
+    check: apiKeyForm,
   },
   {
     name: 'SANDBOX_URL',
@@ -241,6 +255,16 @@ export function loadToolConfig(
     host: value('HOST') ?? '',
     sandboxPort: Number(value('SANDBOX_PORT')),
   }
+}
+
+/** What the tools of an agent need, beside a gateway. @throws ConfigError */
+export function loadAgentConfig(env: Env = process.env): { readonly gatewayUrl: string; readonly apiKey: string } {
+  const mistakes: string[] = []
+  const value = readSettings(env, mistakes)
+  const apiKey = value('SENDONCE_API_KEY')
+  if (apiKey === null) mistakes.push('SENDONCE_API_KEY: is not set; it is the API key by which the tools act')
+  if (mistakes.length > 0 || apiKey === null) throw new ConfigError(mistakes)
+  return { gatewayUrl: value('SENDONCE_URL') ?? '', apiKey }
 }
 
 function readSettings(env: Env, mistakes: string[]): (name: SettingName) => string | null {

@@ -108,6 +108,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     authenticate: authenticator(store, key, clock),
     readiness: { draining: () => draining },
     bodyLimitBytes: config.bodyLimitBytes,
+    publicUrl: config.publicUrl,
   })
   ends.push(async () => app.fastify.close())
   await app.fastify.listen({ host: config.host, port: config.port }).catch((error: NodeJS.ErrnoException) => {

@@ -82,6 +82,12 @@ const rules: readonly Rule[] = [
     may: /^(src\/(core|operations|http)\/|src\/store\/database-errors\.ts$|fastify$|@fastify\/|typebox$|ajv|node:)/,
     because: 'routes call operations, and read through the store that they are given',
   },
+  {
+    of: /^src\/mcp\//,
+    may: /^(src\/(core|mcp)\/|src\/http\/(request-schemas|schema-parts|schemas|validation)\.ts$|src\/operations\/refusal\.ts$|@modelcontextprotocol\/sdk\/|typebox$|undici$|node:(crypto|net)$)/,
+    because:
+      'an agent is a caller like any other: its tools take the routes, so that no second set of rules comes to be',
+  },
 ]
 
 test.each(rules)('$of imports only what it may: $because', ({ of, may }) => {
@@ -94,8 +100,9 @@ test('only store/ imports Prisma and pg: one place talks to the data base', () =
   expect(wrong).toEqual([])
 })
 
-test('only providers/ imports undici: one place talks to providers', () => {
-  expect(imports.filter(({ from, to }) => to === 'undici' && !from.startsWith('src/providers/'))).toEqual([])
+test('only providers/ imports undici, for one place talks to providers; and mcp/http-client.ts, which talks to a gateway', () => {
+  const may = /^src\/(providers\/|mcp\/http-client\.ts$)/
+  expect(imports.filter(({ from, to }) => to === 'undici' && !may.test(from))).toEqual([])
 })
 
 test('only registry.ts imports an adapter: nothing else knows which providers there are', () => {
@@ -143,9 +150,9 @@ test.each(words)('$word stands only where it may: $because', ({ word, only }) =>
   expect(sources.filter((path) => word.test(codeOf(path)) && !only.test(path))).toEqual([])
 })
 
-test('files in core, operations, workers, providers and store open with what they own', () => {
+test('files in core, operations, workers, providers, store and mcp open with what they own', () => {
   const silent = sources.filter(
-    (path) => /^src\/(core|operations|workers|providers|store)\//.test(path) && !textOf(path).startsWith('/**'),
+    (path) => /^src\/(core|operations|workers|providers|store|mcp)\//.test(path) && !textOf(path).startsWith('/**'),
   )
   expect(silent).toEqual([])
 })

@@ -17,7 +17,7 @@ time round.</p>
 <tr><td>A form, a button</td><td>a UUID made when the form is shown, sent along with it</td><td>one made when the button is pressed: it is pressed twice</td></tr>
 <tr><td>A nightly job</td><td>the job and the day it is for: <code>digest:2026-11-30:user-7</code></td><td>the time at which it runs</td></tr>
 <tr><td>A row of a table</td><td>its primary key and the change: <code>invoice-881:reminder-2</code></td><td>a hash of the text: two honest “ok” are two messages</td></tr>
-<tr><td>An agent</td><td>the conversation and what the message is for, made by the tool and not by the model</td><td>a key that the model invents: asked again, it invents another</td></tr>
+<tr><td>An agent</td><td>the conversation and what the message is for, made by the tool and not by the model, as the tools of <code>/mcp</code> do</td><td>a key that the model invents: asked again, it invents another</td></tr>
 </tbody>
 </table>
 
