@@ -4,6 +4,7 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
 import { answerClientError } from './http/client-errors.ts'
+import { consolePages } from './http/console/pages.ts'
 import { docsPages } from './http/docs/pages.ts'
 import { headerLines } from './http/header-lines.ts'
 import { describeApi } from './http/openapi.ts'
@@ -96,6 +97,7 @@ export async function buildApp({ deps, logger, authenticate, readiness, bodyLimi
   await webhookRoutes(app, deps)
   operatingRoutes(app, deps, readiness)
   await docsPages(app)
+  consolePages(app)
   return { fastify: app, idle: open.idle }
 }
 
