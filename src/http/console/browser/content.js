@@ -46,8 +46,7 @@ function emailOf({ cc = [], bcc = [], replyTo = null, content }) {
       fact(`Header ${visible(name)}`, value),
     ),
     text !== undefined && said(text),
-    html !== undefined &&
-      block(text === undefined ? 'HTML, as it is written' : 'The same as HTML, as it is written', html),
+    html !== undefined && block('HTML, as it is written', html),
     files.length > 0 && [
       h('h4', {}, counted(files.length, 'attachment')),
       h(
