@@ -10,6 +10,14 @@ export function announceHeld(arrived) {
     arrived.length === 1
       ? `A new held message: ${channelName(first.channel)} to ${visible(first.to)}.`
       : `${counted(arrived.length, 'new held message')}.`
+  say(text)
+}
+
+/** What was announced names recipients, too. */
+export const forgetAnnounced = () => say('')
+
+/** @param {string} text */
+function say(text) {
   const place = document.querySelector('#announced')
   if (place !== null) place.textContent = text
 }

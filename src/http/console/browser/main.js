@@ -1,4 +1,5 @@
 /** The console: draws what is known, follows the address, and begins to read once somebody has signed in. */
+import { forgetAnnounced } from './announce.js'
 import { show } from './dom.js'
 import { focusAfter, focusOutcome, startKeyboard } from './keyboard.js'
 import { lookNow, startLive } from './live.js'
@@ -51,7 +52,10 @@ function draw() {
     if (session !== null) {
       focusAfter(route, before)
       lookNow()
-    } else document.querySelector('input')?.focus()
+    } else {
+      forgetAnnounced()
+      document.querySelector('input')?.focus()
+    }
     return
   }
   if (focused instanceof HTMLButtonElement && (focused.disabled || !focused.isConnected)) pressed = focused
