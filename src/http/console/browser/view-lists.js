@@ -27,14 +27,14 @@ export function listView({ view, id }) {
     'div',
     { key: view, class: `split${id === null ? '' : ' open'}` },
     h(
+      'h1',
+      { id: 'title', tabindex: -1 },
+      title,
+      list.ids !== null && h('span', { class: 'quiet' }, ` ${ids.length}${list.hasMore ? '+' : ''}`),
+    ),
+    h(
       'section',
       { key: 'list', class: 'pane', 'aria-labelledby': 'title' },
-      h(
-        'h1',
-        { id: 'title', tabindex: -1 },
-        title,
-        list.ids !== null && h('span', { class: 'quiet' }, ` ${ids.length}${list.hasMore ? '+' : ''}`),
-      ),
       list.refused !== null && missing(list.refused),
       list.hasMore &&
         h('p', { class: 'notice' }, 'There are older ones than these; they appear when some of these are done.'),

@@ -27,12 +27,13 @@ export function messageView(id, from) {
       class: from === 'message' ? 'message single' : 'message',
       'aria-labelledby': 'message-title',
     },
+    from === 'message' && h('h1', { class: 'unseen' }, 'Message'),
     h('p', { class: 'back' }, h('a', { href: home }, `← ${backTo[from]}`)),
     h(
       'header',
       { class: 'message-head' },
       h(
-        from === 'message' ? 'h1' : 'h2',
+        'h2',
         { key: 'heading', id: 'message-title', tabindex: -1 },
         message === undefined ? 'Message' : [`${channelName(message.channel)} to `, h('bdi', {}, visible(message.to))],
       ),
