@@ -104,6 +104,9 @@ describe.skipIf(!hasBrowser)(`approving and declining in a browser${why}`, () =>
     await sees(page, 'The gateway answered 504: Away.')
     await button(page, 'Repeat: decline').waitFor()
     expect(stage.wrong()).not.toEqual([])
+    stage.fake.instead = () => undefined
+    await button(page, 'Approve instead').click()
+    await sees(page, /^Approved/)
   })
 
   test('a gateway that never answers is given up on, and the act is offered again', async () => {

@@ -93,23 +93,31 @@ function buttons({ id, fingerprint }, running, isOwn, moved) {
 }
 
 /** @param {Message} message @param {DecisionAsked} asked @param {string} why */
-const lost = (message, asked, why) =>
-  h(
+function lost({ id, fingerprint }, asked, why) {
+  const isApproval = asked.verb === 'approve'
+  const otherwise = isApproval ? 'decline' : 'approve'
+  return h(
     'div',
     { class: 'notice warn' },
     h(
       'p',
       {},
       h('strong', {}, `${why} `),
-      `Whether the message was ${asked.verb === 'approve' ? 'approved' : 'declined'} is not known here.`,
+      `Whether the message was ${isApproval ? 'approved' : 'declined'} is not known here.`,
     ),
     h('p', {}, 'To ask the same again is safe: it counts once, and leads to one send at most.'),
     h(
-      'button',
-      { type: 'button', class: 'main', onclick: () => void decide(message.id, asked) },
-      `Repeat: ${asked.verb}`,
+      'div',
+      { class: 'row' },
+      h('button', { type: 'button', class: 'main', onclick: () => void decide(id, asked) }, `Repeat: ${asked.verb}`),
+      h(
+        'button',
+        { type: 'button', onclick: () => void decide(id, { verb: otherwise, fingerprint }) },
+        isApproval ? 'Decline instead' : 'Approve instead',
+      ),
     ),
   )
+}
 
 /** @type {Readonly<Record<string, string>>} */
 const refusals = {
