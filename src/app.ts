@@ -4,6 +4,7 @@ import fastify, { LogController, type FastifyBaseLogger, type FastifyInstance } 
 import type { Deps } from './deps.ts'
 import { requireScope, type Authenticate } from './http/auth.ts'
 import { answerClientError } from './http/client-errors.ts'
+import { consolePages } from './http/console/pages.ts'
 import { docsPages } from './http/docs/pages.ts'
 import { headerLines } from './http/header-lines.ts'
 import { describeApi } from './http/openapi.ts'
@@ -103,6 +104,7 @@ export async function buildApp(options: AppOptions): Promise<App> {
   operatingRoutes(app, deps, readiness)
   mcpEndpoint(app, { authenticate, publicUrl })
   await docsPages(app)
+  consolePages(app)
   return { fastify: app, idle: open.idle }
 }
 

@@ -1,16 +1,12 @@
-import { existsSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { chromium, type Browser } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { problemTypes } from '../../src/core/problems.ts'
+import { hasBrowser, launchBrowser, watch, why } from '../support/browser.ts'
 import { useDatabase } from '../support/database.ts'
 import { testGateway, type TestGateway } from '../support/gateway.ts'
 
 const database = useDatabase()
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-)
-const why = executablePath === undefined ? ' (skipped: there is no chromium on this machine)' : ''
 
 let gateway: TestGateway
 let browser: Browser | undefined
@@ -19,18 +15,7 @@ beforeAll(async () => {
   gateway = await testGateway(database.url)
   await gateway.app.listen({ host: '127.0.0.1', port: 0 })
   url = `http://127.0.0.1:${(gateway.app.server.address() as AddressInfo).port}`
-  if (executablePath !== undefined)
-    browser = await chromium.launch({
-      executablePath,
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-        '--no-first-run',
-      ],
-    })
+  if (hasBrowser) browser = await launchBrowser()
 })
 afterAll(async () => {
   await browser?.close()
@@ -38,32 +23,17 @@ afterAll(async () => {
 })
 
 /** Opens a page and tells what went wrong on it. */
-async function open(
-  path: string,
-  look: (page: Awaited<ReturnType<Browser['newPage']>>) => Promise<void>,
-): Promise<void> {
+async function open(path: string, look: (page: Page) => Promise<void>): Promise<void> {
   if (browser === undefined) throw new Error('no browser')
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
-  const wrong: string[] = []
-  page.on('requestfailed', (request) => wrong.push(`failed: ${request.url()}`))
-  page.on('response', (response) => {
-    if (response.status() >= 400) wrong.push(`${response.status()}: ${response.url()}`)
-  })
-  page.on('request', (request) => {
-    if (!request.url().startsWith(url) && !request.url().startsWith('data:'))
-      wrong.push(`another host: ${request.url()}`)
-  })
-  page.on('console', (message) => {
-    if (message.type() === 'error') wrong.push(`console: ${message.text()}`)
-  })
-  page.on('pageerror', (error) => wrong.push(`error: ${error.message}`))
+  const wrong = watch(page, url)
   await page.goto(url + path, { waitUntil: 'networkidle' })
   await look(page)
   await page.close()
   expect(wrong).toEqual([])
 }
 
-test.skipIf(why !== '')(
+test.skipIf(!hasBrowser)(
   `a browser that opens /docs sees every operation, with no failed request and no other host${why}`,
   async () => {
     await open('/docs', async (page) => {
@@ -82,7 +52,7 @@ test.skipIf(why !== '')(
   },
 )
 
-test.skipIf(why !== '')(`the page "Which key?" can be read on a phone${why}`, async () => {
+test.skipIf(!hasBrowser)(`the page "Which key?" can be read on a phone${why}`, async () => {
   await open('/docs/which-key', async (page) => {
     await page.setViewportSize({ width: 390, height: 800 })
     expect(await page.locator('h1').innerText()).toBe('Which key?')

@@ -8,7 +8,7 @@ const sources = filesBelow('src').filter((path) => !path.startsWith('src/store/g
 
 function filesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.(ts|js)$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
 }
 
@@ -90,6 +90,11 @@ const rules: readonly Rule[] = [
   },
 ]
 
+test('what a browser is served imports nothing but what is served with it', () => {
+  const served = /^src\/http\/console\/browser\/[^/]+\.js$/
+  expect(imports.filter(({ from, to }) => served.test(from) && !served.test(to))).toEqual([])
+})
+
 test.each(rules)('$of imports only what it may: $because', ({ of, may }) => {
   const wrong = imports.filter(({ from, to, typeOnly }) => of.test(from) && !may.test(to) && !typeOnly)
   expect(wrong).toEqual([])
@@ -126,13 +131,14 @@ const words: readonly { word: RegExp; only: RegExp; because: string }[] = [
   },
   {
     word: /setTimeout|setInterval/,
-    only: /^src\/(clock|process|providers\/(http-outcome|smtp-session)|store\/embedded-postgres|sandbox\/(server|receipts))\.ts$/,
+    only: /^src\/((clock|process|providers\/(http-outcome|smtp-session)|store\/embedded-postgres|sandbox\/(server|receipts))\.ts|http\/console\/browser\/(api|live)\.js)$/,
     because: 'a timer elsewhere would be a second loop, or a wait that a test cannot step',
   },
   {
     word: /\bfetch\(|RetryAgent|RetryHandler|interceptors/,
-    only: /^$/,
-    because: 'a retry inside the HTTP client sends twice, and the built-in fetch is an undici that is not pinned',
+    only: /^src\/http\/console\/browser\/api\.js$/,
+    because:
+      'a retry inside the HTTP client sends twice, and the built-in fetch is an undici that is not pinned (a browser has nothing else)',
   },
   {
     word: /provider(\.name|\.adapter)? === '/,

@@ -12,7 +12,7 @@ export const page = (title: string, body: string): string => `<!doctype html>
   table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; border-bottom: 1px solid #8886; }
   nav { margin-bottom: 2rem; }
 </style>
-<nav><a href="/docs">API</a> · <a href="/docs/which-key">Which key?</a> · <a href="/problems">Problems</a></nav>
+<nav><a href="/docs">API</a> · <a href="/docs/which-key">Which key?</a> · <a href="/problems">Problems</a> · <a href="/console">Console</a></nav>
 <h1>${title}</h1>
 ${body}
 </html>
