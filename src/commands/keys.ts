@@ -62,7 +62,7 @@ async function create(deps: Deps, args: string[]): Promise<object> {
     ...(policy === undefined ? {} : { policy: policyFrom(policy) }),
   }
   checkNewApiKey(asked) // as a body of POST /v1/api-keys is checked
-  const { apiKey, text: key } = await createApiKey(deps, scope, asked as AskedApiKey, whoAmI())
+  const { apiKey, text: key } = await createApiKey(deps, scope, asked as AskedApiKey, { id: whoAmI(), kind: 'person' })
   return apiKeyWithSecretView(apiKey, key, deps.clock.now())
 }
 
@@ -96,7 +96,7 @@ async function rotate(deps: Deps, args: string[]): Promise<object> {
   if (!/^\d*$/.test(values.grace ?? '') || values.grace === '' || graceS > grace.maxS)
     throw new Error(`--grace: must be a whole number from ${grace.minS} to ${grace.maxS}`)
   const found = await find(deps, positionals)
-  const { apiKey, text: key } = await rotateApiKey(deps, found, found.id, graceS, whoAmI())
+  const { apiKey, text: key } = await rotateApiKey(deps, found, found.id, graceS, { id: whoAmI(), kind: 'person' })
   return apiKeyWithSecretView(apiKey, key, deps.clock.now())
 }
 

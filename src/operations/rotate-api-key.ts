@@ -8,23 +8,24 @@
 import { apiKeyText, secretHash } from '../core/api-key.ts'
 import type { Scope } from '../core/idempotency.ts'
 import type { Deps } from '../deps.ts'
-import type { MadeApiKey } from './create-api-key.ts'
+import { requireMaker, type MadeApiKey, type Maker } from './create-api-key.ts'
 import { getApiKey } from './get-api-key.ts'
 import { Refusal } from './refusal.ts'
 
-/** @param graceS 0: the present secret ends now @throws Refusal `not-found`, `api-key-revoked` */
+/** @param graceS 0: the present secret ends now @throws Refusal `not-found`, `forbidden`, `api-key-revoked` */
 export async function rotateApiKey(
   deps: Pick<Deps, 'store' | 'newSecret' | 'log'>,
   scope: Scope,
   id: string,
   graceS: number,
-  by: string,
+  maker: Maker,
 ): Promise<MadeApiKey> {
   const key = await getApiKey(deps, scope, id)
+  requireMaker(maker, key.kind)
   const secret = deps.newSecret()
   const previousUntil = await deps.store.replaceSecret(scope, id, secretHash(secret), graceS)
   if (previousUntil === undefined) throw new Refusal('api-key-revoked')
-  deps.log.info({ apiKey: id, graceS, by }, 'an API key was given another secret')
+  deps.log.info({ apiKey: id, graceS, by: maker.id }, 'an API key was given another secret')
   return {
     apiKey: { ...key, previousUntil },
     text: apiKeyText({ environment: key.environment, id, secret }),

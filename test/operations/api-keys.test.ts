@@ -22,8 +22,8 @@ beforeAll(async () => {
       elapsedMs: (since) => real.elapsedMs(since) + aheadMs,
     }),
   })
-  acme = await newApiKey(gateway, 'acme', { scopes: ['admin', 'send'] })
-  rival = await newApiKey(gateway, 'rival', { scopes: ['admin'] })
+  acme = await newApiKey(gateway, 'acme', { scopes: ['admin', 'send'], kind: 'person' })
+  rival = await newApiKey(gateway, 'rival', { scopes: ['admin'], kind: 'person' })
 })
 afterAll(async () => gateway.close())
 
@@ -179,7 +179,7 @@ test.each([
 
 test('H1 keys of another account or environment are not there, whatever is asked of them', async () => {
   const { id, key } = await create()
-  const elsewhere = await newApiKey(gateway, 'acme', { scopes: ['admin'], environment: 'test' })
+  const elsewhere = await newApiKey(gateway, 'acme', { scopes: ['admin'], environment: 'test', kind: 'person' })
   for (const asker of [rival, elsewhere]) {
     const asked = [
       gateway.get(`/v1/api-keys/${id}`, asker.headers),

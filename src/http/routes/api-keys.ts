@@ -4,13 +4,13 @@ import { Type } from 'typebox'
 import { grace } from '../../core/api-key.ts'
 import { apiKeyView, apiKeyWithSecretView, type ApiKey } from '../../core/api-key-view.ts'
 import type { Deps } from '../../deps.ts'
-import { createApiKey, type AskedApiKey } from '../../operations/create-api-key.ts'
+import { createApiKey, type AskedApiKey, type Maker } from '../../operations/create-api-key.ts'
 import { getApiKey } from '../../operations/get-api-key.ts'
 import { revokeApiKey } from '../../operations/revoke-api-key.ts'
 import { rotateApiKey } from '../../operations/rotate-api-key.ts'
 import type { ApiKeyPlace } from '../../store/api-keys.ts'
 import { apiKeyId, apiKeysQuery, type ApiKeysQuery, type RotationBody } from '../api-key-schemas.ts'
-import { callerOf } from '../auth.ts'
+import { callerOf, type Caller } from '../auth.ts'
 import { answers, everywhere, ofBodies, problemAnswers, ref, secured } from '../openapi.ts'
 import { invalid } from '../validation.ts'
 
@@ -85,7 +85,7 @@ export function apiKeyRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
-      const { apiKey, text } = await createApiKey(deps, caller, request.body, caller.apiKey)
+      const { apiKey, text } = await createApiKey(deps, caller, request.body, makerOf(caller))
       reply.code(201).header('location', `/v1/api-keys/${apiKey.id}`)
       return apiKeyWithSecretView(apiKey, text, clock.now())
     },
@@ -126,7 +126,7 @@ export function apiKeyRoutes(app: FastifyInstance, deps: Deps): void {
     handler: async (request) => {
       const caller = callerOf(request)
       const { graceSeconds = grace.defaultS } = request.body
-      const { apiKey, text } = await rotateApiKey(deps, caller, request.params.id, graceSeconds, caller.apiKey)
+      const { apiKey, text } = await rotateApiKey(deps, caller, request.params.id, graceSeconds, makerOf(caller))
       return apiKeyWithSecretView(apiKey, text, clock.now())
     },
   })
@@ -151,6 +151,8 @@ export function apiKeyRoutes(app: FastifyInstance, deps: Deps): void {
     },
   })
 }
+
+const makerOf = ({ apiKey: id, kind }: Caller): Maker => ({ id, kind })
 
 const cursorOf = ({ createdAt, id }: ApiKeyPlace): string =>
   Buffer.from(`${createdAt.toISOString()} ${id}`).toString('base64url')
