@@ -92,11 +92,13 @@ export interface ProviderSet {
   close(): Promise<void>
 }
 
-/** What the sandbox needs in order to tell what became of messages. */
-export interface SandboxReceipts {
+/** What the sandbox needs in order to tell what became of messages, and to be known again. */
+export interface SandboxContext {
   /** Where the sandbox reaches this gateway; known once it listens. */
   readonly publicUrl: () => string | null
   readonly secret: string | null
+  /** What one that listens anywhere is known by: a gateway that was started anew finds in it what it sent before. */
+  readonly ledger?: string
 }
 
 /** Live providers as configured, and the sandbox for `test`: neither environment ever reaches the other's. */
@@ -104,9 +106,9 @@ export function createProviders(
   configured: ReadonlyMap<string, ProviderSettings>,
   routes: ReadonlyMap<Channel, readonly string[]>,
   sandboxUrl: string,
-  receipts: SandboxReceipts = { publicUrl: () => null, secret: null },
+  context: SandboxContext = { publicUrl: () => null, secret: null },
 ): ProviderSet {
-  const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl, receipts)]
+  const all = [...[...configured].map(([name, { create }]) => create(name)), ...sandboxes(sandboxUrl, context)]
   const testRoutes = new Map<Channel, readonly string[]>(channels.map((channel) => [channel, [defaultSandbox]]))
   const find = (name: string, environment: Environment): Provider | undefined =>
     all.find((provider) => provider.name === name && provider.environment === environment)
@@ -123,7 +125,7 @@ export function createProviders(
   }
 }
 
-function sandboxes(baseUrl: string, { publicUrl, secret }: SandboxReceipts): Provider[] {
+function sandboxes(baseUrl: string, { publicUrl, secret, ledger = baseUrl }: SandboxContext): Provider[] {
   const settings = {
     baseUrl,
     connectTimeoutMs: 1000,
@@ -131,6 +133,7 @@ function sandboxes(baseUrl: string, { publicUrl, secret }: SandboxReceipts): Pro
     concurrency: 64,
     refusedUrl: 'http://127.0.0.1:1',
     receiptSecret: secret,
+    ledger,
   }
   return sandboxAdapters.map((adapter) => {
     const receiptUrl = (): string | null => {

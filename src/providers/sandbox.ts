@@ -83,6 +83,8 @@ export type SandboxSettings = Static<typeof settings> & {
   readonly receiptUrl?: () => string | null
   /** What receipts are signed with; null: they cannot be verified. */
   readonly receiptSecret?: string | null
+  /** Which sandbox it is, wherever it listens this time; absent: the one at `baseUrl`. */
+  readonly ledger?: string
 }
 
 const answers: AnswerRules = {
@@ -139,7 +141,7 @@ function sandbox(adapter: SandboxName): HttpAdapter<SandboxSettings> {
     adapter,
     capabilities,
     settings,
-    identity: ({ baseUrl }) => [baseUrl],
+    identity: ({ baseUrl, ledger = baseUrl }) => [ledger],
     limitBroken(message) {
       if (message.channel !== 'sms' || Array.from(message.content.text).length <= maxSmsCharacters) return null
       return { pointer: '/content/text', detail: `A text message has at most ${maxSmsCharacters} characters here.` }

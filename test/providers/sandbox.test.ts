@@ -180,3 +180,11 @@ test('settings are strict and have defaults', () => {
   expect(Value.Check(sandbox.settings, { ...settingsWith(), apiKey: 'unknown' })).toBe(false)
   expect(Value.Check(sandbox.settings, { ...settingsWith(), concurrency: 0 })).toBe(false)
 })
+
+test('one that listens elsewhere after a restart is known by its ledger; without one, by its address', () => {
+  const identityAt = (baseUrl: string, ledger?: string): readonly string[] =>
+    sandbox.identity({ ...settingsWith({ baseUrl }), ...(ledger === undefined ? {} : { ledger }) })
+  expect(identityAt('http://127.0.0.1:1', 'host /data')).toEqual(identityAt('http://127.0.0.1:2', 'host /data'))
+  expect(identityAt('http://127.0.0.1:1', 'host /data')).not.toEqual(identityAt('http://127.0.0.1:1', 'host /other'))
+  expect(identityAt('http://127.0.0.1:1')).not.toEqual(identityAt('http://127.0.0.1:2'))
+})
