@@ -9,11 +9,14 @@ import { docsPages } from './http/docs/pages.ts'
 import { headerLines } from './http/header-lines.ts'
 import { describeApi } from './http/openapi.ts'
 import { answerProblem, handleProblems } from './http/problem-answers.ts'
+import { approvalRoutes } from './http/routes/approvals.ts'
+import { conversationRoutes } from './http/routes/conversations.ts'
 import { apiKeyRoutes } from './http/routes/api-keys.ts'
 import { keyRoutes } from './http/routes/keys.ts'
 import { messageRoutes } from './http/routes/messages.ts'
 import { operatingRoutes, type Readiness } from './http/routes/operating.ts'
 import { providerRoutes } from './http/routes/providers.ts'
+import { sendingRoutes } from './http/routes/sending.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { parseStrictJson } from './http/strict-json.ts'
 import { invalid, validatorCompiler } from './http/validation.ts'
@@ -28,6 +31,8 @@ export interface AppOptions {
   readonly bodyLimitBytes: number
   /** Where others reach this gateway; null or absent: nowhere but here. */
   readonly publicUrl?: string | null
+  /** Addresses and networks whose X-Forwarded-For is believed. */
+  readonly trustedProxies?: readonly string[]
 }
 
 /** Milliseconds; against clients that are slow on purpose. A request's own wait for an outcome is not part of them. */
@@ -41,11 +46,12 @@ export interface App {
 }
 
 export async function buildApp(options: AppOptions): Promise<App> {
-  const { deps, logger, authenticate, readiness, bodyLimitBytes, publicUrl = null } = options
+  const { deps, logger, authenticate, readiness, bodyLimitBytes, publicUrl = null, trustedProxies = [] } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }), // a line of our own, without the address
     bodyLimit: bodyLimitBytes,
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     genReqId: () => deps.newUuid(),
     requestIdHeader: false,
     requestTimeout: times.request,
@@ -96,7 +102,10 @@ export async function buildApp(options: AppOptions): Promise<App> {
   })
 
   await describeApi(app)
+  sendingRoutes(app, deps)
   messageRoutes(app, deps)
+  approvalRoutes(app, deps)
+  conversationRoutes(app, deps)
   keyRoutes(app, deps)
   apiKeyRoutes(app, deps)
   providerRoutes(app, deps)

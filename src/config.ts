@@ -6,6 +6,7 @@
  * C2. A forgotten setting never opens a second memory or a sandbox in place of the real thing: live providers need a
  *     data base that was asked for, a named file must be there, and a `${VARIABLE}` must be set.
  */
+import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfigFile } from './config-file.ts'
@@ -23,6 +24,7 @@ export interface Config {
   readonly port: number
   /** Where providers reach this gateway; null: nowhere. */
   readonly publicUrl: string | null
+  readonly trustedProxies: readonly string[]
   /** Null: the embedded data base. */
   readonly databaseUrl: string | null
   readonly dataDir: string
@@ -99,6 +101,16 @@ export const settings = [
       new RegExp(addressPattern).test(value) && URL.canParse(value)
         ? null
         : 'must be an http or https URL without login and query',
+  },
+  {
+    name: 'TRUSTED_PROXIES',
+    default: null,
+    meaning:
+      'Addresses and networks of your reverse proxies, with commas between them: what they say in X-Forwarded-For is where a decision is noted to come from. Without it: the address that connects.',
+    check: (value: string) =>
+      value.split(',').every((each) => /^[^/]+(\/\d{1,3})?$/.test(each) && isIP(each.split('/')[0] ?? '') > 0)
+        ? null
+        : 'must be addresses or networks (10.0.0.0/8), with commas between them',
   },
   {
     name: 'DATABASE_URL',
@@ -223,6 +235,7 @@ export function loadConfig(env: Env = process.env, argv: readonly string[] = pro
     host: value('HOST') ?? '',
     port: number('PORT'),
     publicUrl,
+    trustedProxies: value('TRUSTED_PROXIES')?.split(',') ?? [],
     databaseUrl,
     dataDir: resolve(value('SENDONCE_DATA_DIR') ?? ''),
     bootstrapKey: value('SENDONCE_BOOTSTRAP_KEY'),

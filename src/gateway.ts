@@ -4,7 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { hostname } from 'node:os'
+import { resolve as resolvePath } from 'node:path'
 import { pino } from 'pino'
 import { buildApp } from './app.ts'
 import { bootstrapKeyFor } from './bootstrap-key.ts'
@@ -62,12 +63,13 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   const { key, madeKey } = await bootstrapKeyFor(config)
 
   const secret = config.sandboxWebhookSecret ?? (config.sandboxUrl === null ? madeSecret() : null)
+  const ledgerFile = resolvePath(config.dataDir, 'sandbox-ledger.jsonl')
   const sandbox =
     config.sandboxUrl === null
       ? await startSandbox({
           host: '127.0.0.1',
           port: config.sandboxPort,
-          ledgerFile: join(config.dataDir, 'sandbox-ledger.jsonl'),
+          ledgerFile,
           receiptSecret: secret,
         })
       : { url: config.sandboxUrl, close: async () => {} }
@@ -75,7 +77,8 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
   // One that runs in the process is told where this gateway listens, as soon as it does.
   let ownUrl: string | null = null
   const publicUrl = (): string | null => (config.sandboxUrl === null ? ownUrl : config.publicUrl)
-  const providers = createProviders(config.providers, config.routes, sandbox.url, { publicUrl, secret })
+  const ledger = config.sandboxUrl ?? `${hostname()} ${ledgerFile}`
+  const providers = createProviders(config.providers, config.routes, sandbox.url, { publicUrl, secret, ledger })
   ends.push(async () => providers.close())
 
   const calls = inFlight()
@@ -108,6 +111,7 @@ async function start(config: Config, ends: (() => Promise<unknown>)[], endAll: (
     authenticate: authenticator(store, key, clock),
     readiness: { draining: () => draining },
     bodyLimitBytes: config.bodyLimitBytes,
+    trustedProxies: config.trustedProxies,
     publicUrl: config.publicUrl,
   })
   ends.push(async () => app.fastify.close())

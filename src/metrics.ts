@@ -26,6 +26,13 @@ export function createMetrics() {
       labelNames: ['result'],
       registers,
     }),
+    duplicates: new Counter({
+      name: 'sendonce_possible_duplicates_total',
+      help: 'Messages that say the same to the same recipient as one a short while before, under another key, by what became of them: `sent` (and marked), `held`, `refused`. Much of it is a caller that makes a new key at each try.',
+      labelNames: ['became'],
+      registers,
+    }),
+    held: new Gauge({ name: 'sendonce_held', help: 'Messages that wait for an approval.', registers }),
     attempts: new Counter({
       name: 'sendonce_attempts_total',
       help: 'Calls to providers by what they told us.',

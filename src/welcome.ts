@@ -8,6 +8,7 @@ export function welcome({ url, sandboxUrl, madeKey }: Gateway): string {
 
     gateway   ${url}
     docs      ${url}/docs
+    console   ${url}/console  (for whoever approves and settles)
     API key   ${madeKey ?? '(the one you brought)'}
     sandbox   ${sandboxUrl}/ledger  (what really went out)
 

@@ -42,7 +42,7 @@ function row(message: Message, now: Date) {
     attempt: attempt === null ? '' : idFromUuid('attempt', attempt.id),
     startedAt: attempt?.startedAt.toISOString() ?? '',
     ageSeconds: Math.round((now.getTime() - message.createdAt.getTime()) / 1000),
-    why: statusReason(message.state) ?? '',
+    why: statusReason(message) ?? '',
     next: message.state.status === 'unknown' && message.state.plan !== null ? nextStep(message.state.plan) : 'a person',
   }
 }
@@ -57,7 +57,7 @@ async function list(deps: Deps, args: string[], write: Write): Promise<void> {
   const olderThanS = wholeNumber('--older-than', values['older-than'] ?? '0')
   const limit = wholeNumber('--limit', values.limit ?? '100')
   const now = deps.clock.now()
-  const messages = await deps.store.findMessages(await deps.store.findUnknownIds(10_000))
+  const messages = await deps.store.findMessages(await deps.store.findWaitingIds('unknown', 10_000))
   const rows = messages
     .filter(({ state }) => state.status === 'unknown')
     .toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -153,9 +153,10 @@ async function resolve(deps: Deps, args: string[], write: Write): Promise<void> 
   }
   let settled = message
   for (const id of attempts)
-    settled = await resolveMessage(deps, message, idFromUuid('message', message.id), verdictOn(id), whoAmI()).catch(
-      plainly,
-    )
+    settled = await resolveMessage(deps, message, idFromUuid('message', message.id), verdictOn(id), {
+      apiKey: whoAmI(),
+      isBootstrap: false,
+    }).catch(plainly)
   write(
     values.json
       ? `${JSON.stringify(messageView(settled))}\n`

@@ -44,6 +44,8 @@ export function answerFor(message: Message, asker: Asker, now: Date): Answer {
       return asker.claimed || asker.async
         ? { ...accepted(message), retryAfterS: 1, replayed }
         : { ...problemAnswer(message, 'in-progress', null), retryAfterS: 1, replayed: false }
+    case 'held':
+      return { ...accepted(message), retryAfterS: askAgainS, replayed }
     case 'scheduled':
       return { ...accepted(message), retryAfterS: secondsUntil(state.sendAt, now), replayed }
     case 'queued':
@@ -56,7 +58,7 @@ export function finalAnswer(message: Message): StoredAnswer {
   const { state } = message
   if (!isFinal(state.status)) throw new Error(`a message that is ${state.status} has no final answer`)
   if (state.status === 'sent') return { ...accepted(message), status: 201 }
-  if (state.status === 'canceled') return problemAnswer(message, 'message-canceled', null)
+  if (state.status === 'canceled') return problemAnswer(message, 'message-canceled', whyCanceled(state))
   if (state.status === 'failed' && state.reason === 'expired')
     return problemAnswer(
       message,
@@ -64,6 +66,19 @@ export function finalAnswer(message: Message): StoredAnswer {
       `No provider accepted it before ${message.notAfter.toISOString()}.`,
     )
   return problemAnswer(message, 'message-rejected', whyRejected(message))
+}
+
+function whyCanceled({ reason }: Extract<State, { status: 'canceled' }>): string | null {
+  switch (reason) {
+    case 'declined':
+      return 'A person declined it.'
+    case 'lapsed':
+      return 'Nobody approved it before notAfter.'
+    case 'conversation_changed':
+      return 'The conversation moved on before it left: read it again, and send only what is still needed.'
+    case null:
+      return null
+  }
 }
 
 function whatFollows({ plan }: Extract<State, { status: 'unknown' }>): string {
@@ -101,6 +116,8 @@ function problemAnswer(message: Message, type: ProblemType, detail: string | nul
   return { status: body.status, contentType: problemType, location: null, body: JSON.stringify(body) }
 }
 
+/** Of a message that waits for a person. */
+const askAgainS = 60
 const maxRetryAfterS = 3600
 const secondsUntil = (at: Date, now: Date): number =>
   Math.min(Math.max(Math.ceil((at.getTime() - now.getTime()) / 1000), 1), maxRetryAfterS)

@@ -5,6 +5,7 @@
 import type { Absence, RecoveryMeans } from './recovery.ts'
 import {
   attemptOf,
+  type ApprovalDecision,
   type Attempt,
   type Delivery,
   type EndedAttempt,
@@ -56,6 +57,10 @@ export type Event =
   | { readonly type: 'replan'; readonly means: RecoveryMeans | null; readonly at: Date; readonly random: number }
   | { readonly type: 'expire'; readonly at: Date }
   | { readonly type: 'cancel'; readonly apiKey: string; readonly at: Date }
+  /** A person decided about one that is held. */
+  | { readonly type: 'decide'; readonly decision: ApprovalDecision; readonly at: Date }
+  /** Its conversation is not at the version any more that its claim found; `decision`: what a person approved in vain. */
+  | { readonly type: 'conversation_moved'; readonly decision: ApprovalDecision | null; readonly at: Date }
   | {
       readonly type: 'settle'
       readonly attemptId: string
@@ -107,6 +112,10 @@ export const timelineTypes = [
   'gave_up',
   'expired',
   'canceled',
+  'approved',
+  'declined',
+  'lapsed',
+  'conversation_changed',
   'resolved',
 ] as const
 
@@ -127,6 +136,7 @@ export interface Changes {
   readonly rendered?: string | null
   readonly delivery?: Delivery
   readonly proof?: Proof
+  readonly decision?: ApprovalDecision
 }
 
 export type Decision =

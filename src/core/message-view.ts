@@ -19,7 +19,7 @@ export function messageView(message: ShownMessage) {
     object: 'message' as const,
     environment: message.environment,
     status: state.status,
-    statusReason: statusReason(state),
+    statusReason: statusReason(message),
     channel: request.channel,
     to: request.to,
     from: request.from ?? null,
@@ -31,6 +31,11 @@ export function messageView(message: ShownMessage) {
     idempotencyKey: message.idempotencyKey,
     keySource: keySource(message.idempotencyKey),
     fingerprint: message.fingerprint,
+    sentBy: message.sentBy,
+    approval: approvalView(message),
+    conversationVersion: message.conversationVersion,
+    possibleDuplicateOf:
+      message.possibleDuplicateOf === null ? null : idFromUuid('message', message.possibleDuplicateOf),
     provider: message.provider,
     providerMessageId: state.status === 'sent' ? state.providerMessageId : null,
     attempts: message.attempts,
@@ -53,6 +58,19 @@ function emailFields(request: { cc?: readonly string[]; bcc?: readonly string[];
 
 const deliveryView = (delivery: Delivery | null) =>
   delivery === null ? null : { ...delivery, at: delivery.at.toISOString() }
+
+/** Null: nobody was asked. */
+function approvalView({ heldFor, decision, state }: ShownMessage) {
+  if (heldFor === null) return null
+  if (decision !== null)
+    return { status: decision.decision, reason: heldFor, by: decision.by, at: decision.at.toISOString() }
+  return {
+    status: state.status === 'held' ? ('pending' as const) : ('ended' as const),
+    reason: heldFor,
+    by: null,
+    at: null,
+  }
+}
 
 export function resolutionView(resolution: Resolution | null) {
   if (resolution === null) return null

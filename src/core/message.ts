@@ -9,7 +9,7 @@
 import type { Environment, MessageRequest } from './message-content.ts'
 import type { Evidence, OutcomeKind } from './outcome.ts'
 
-export const statuses = ['scheduled', 'queued', 'sending', 'unknown', 'sent', 'failed', 'canceled'] as const
+export const statuses = ['held', 'scheduled', 'queued', 'sending', 'unknown', 'sent', 'failed', 'canceled'] as const
 export type Status = (typeof statuses)[number]
 
 export interface Attempt {
@@ -83,8 +83,27 @@ export interface Proof {
 
 export type FailedReason = 'provider_refused' | 'expired' | 'resolved_not_sent'
 
+/** Why a message waits for a person: its API key wants an approval, or another one said the same a short while ago. */
+export const heldReasons = ['approval', 'duplicate'] as const
+export type HeldReason = (typeof heldReasons)[number]
+
+/** What a person decided about one that was held. */
+export interface ApprovalDecision {
+  readonly decision: 'approved' | 'declined'
+  /** Their API key. */
+  readonly by: string
+  readonly at: Date
+  /** The network address that they decided from. */
+  readonly from: string
+}
+
+/** Why a message was canceled, where it was not its sender who did it. */
+export type CanceledReason = 'declined' | 'lapsed' | 'conversation_changed'
+
 /** What is true in each state, and only there. */
 export type State =
+  /** Waits for a person, until notAfter. */
+  | { readonly status: 'held' }
   | { readonly status: 'scheduled'; readonly sendAt: Date }
   | { readonly status: 'queued'; readonly last: EndedAttempt | null; readonly dueAt: Date }
   | { readonly status: 'sending'; readonly attempt: Attempt }
@@ -97,7 +116,7 @@ export type State =
       readonly sentAt: Date
     }
   | { readonly status: 'failed'; readonly reason: FailedReason; readonly last: EndedAttempt | null }
-  | { readonly status: 'canceled'; readonly last: EndedAttempt | null }
+  | { readonly status: 'canceled'; readonly reason: CanceledReason | null; readonly last: EndedAttempt | null }
 
 /** The HTTP answer that was stored when the message first became final: these bytes are every later repeat's. */
 export interface StoredAnswer {
@@ -120,6 +139,17 @@ export interface ShownMessage {
   readonly metadata: Readonly<Record<string, string>>
   /** The provider that the next or current attempt goes to. */
   readonly provider: string
+  /** The only ones that it may go to; null: any of its route. */
+  readonly allowedProviders: readonly string[] | null
+  /** The API key that sent it; null: it was not noted then. */
+  readonly sentBy: string | null
+  /** Why it waits, or waited, for a person; null: it never did. */
+  readonly heldFor: HeldReason | null
+  readonly decision: ApprovalDecision | null
+  /** The version of the conversation that its claim found and that must still be it when it leaves; null: whichever. */
+  readonly conversationVersion: number | null
+  /** The first message with the same content, by another key, a short while before. */
+  readonly possibleDuplicateOf: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly sendAt: Date | null
@@ -163,6 +193,7 @@ export function attemptOf(state: State): Attempt | EndedAttempt | null {
     case 'failed':
     case 'canceled':
       return state.last
+    case 'held':
     case 'scheduled':
       return null
   }
@@ -181,18 +212,20 @@ export function openAttemptIds({ open, state }: ShownMessage): readonly string[]
 }
 
 /** Why the message is where it is, in a word; null where the status says it all. */
-export function statusReason(state: State): string | null {
+export function statusReason({ state, heldFor }: Pick<ShownMessage, 'state' | 'heldFor'>): string | null {
   switch (state.status) {
+    case 'held':
+      return heldFor
     case 'queued':
       return state.last === null ? null : (state.last.evidence.code ?? state.last.evidence.phase)
     case 'unknown':
       return state.attempt.evidence.code ?? state.attempt.evidence.phase
     case 'failed':
+    case 'canceled':
       return state.reason
     case 'scheduled':
     case 'sending':
     case 'sent':
-    case 'canceled':
       return null
   }
 }
@@ -205,6 +238,7 @@ export function sentOf(status: Status): 'yes' | 'no' | 'maybe' {
     case 'failed':
     case 'canceled':
       return 'no'
+    case 'held':
     case 'scheduled':
     case 'queued':
     case 'sending':

@@ -101,7 +101,7 @@ export const problems = {
   },
   'possible-duplicate': {
     status: 409,
-    title: 'Another message has the same intent',
+    title: 'This may be said already',
     retryable: false,
     advice: 'What this message is for is already served by `message`: do not send again, look at that one.',
   },
@@ -123,11 +123,36 @@ export const problems = {
     retryable: false,
     advice: 'Only a message whose status is unknown can be settled by hand; look at its status.',
   },
-  'unsupported-precondition': {
-    status: 400,
-    title: 'If-Match is not supported yet',
+  'not-held': {
+    status: 409,
+    title: 'The message does not wait for a decision',
     retryable: false,
-    advice: 'Send without If-Match: conversations have no versions here, so a precondition on one cannot be kept.',
+    advice: 'Only a message that is held can be approved or declined; look at its status.',
+  },
+  'fingerprint-mismatch': {
+    status: 409,
+    title: 'Another message was shown',
+    retryable: false,
+    advice: 'Read the message again, and decide about the fingerprint that it shows now.',
+  },
+  'conversation-changed': {
+    status: 412,
+    title: 'The conversation moved on',
+    retryable: false,
+    advice: 'Read the conversation again, and send only what is still needed, with the version read then in If-Match.',
+  },
+  'conversation-version-required': {
+    status: 428,
+    title: 'A version of the conversation is required',
+    retryable: false,
+    advice:
+      'Name the conversation, read it with GET /v1/conversations/{conversation}/messages, and give its ETag in If-Match.',
+  },
+  'policy-refused': {
+    status: 403,
+    title: 'The policy of the API key does not allow it',
+    retryable: false,
+    advice: 'Nothing was claimed; send what the policy allows, or ask whoever made the API key.',
   },
   'api-key-revoked': {
     status: 409,
@@ -228,6 +253,7 @@ export interface ProblemExtras {
   readonly message?: unknown
   readonly errors?: readonly { readonly pointer: string; readonly detail: string }[]
   readonly decision?: unknown
+  readonly conversation?: { readonly conversation: string; readonly version: number }
   /** Where it differs from what the catalogue says of the type. */
   readonly retryable?: boolean
 }

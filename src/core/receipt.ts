@@ -35,6 +35,7 @@ export function receipt(message: Message, event: ReceiptEvent): Decision {
   const delivered = deliveryAfter(message.delivery, event)
   const delivery: Changes = delivered === message.delivery || delivered === null ? {} : { delivery: delivered }
   switch (state.status) {
+    case 'held':
     case 'scheduled':
       return ignored('nothing of it was ever sent')
     case 'queued':

@@ -1,7 +1,7 @@
 /**
  * THE state machine. Owns what a message's status can become and why; every change of a message goes through `decide`.
  * It stores nothing, calls nobody and knows no clock: events carry the time, effects are data for the shell. What
- * becomes of an `unknown` one is in settle-unknown.ts; both are only ever entered through `decide`.
+ * becomes of an `unknown` one is in settle-unknown.ts, of one that waits for a person in approval.ts; all are only ever entered through `decide`.
  *
  * M1. `sending` is entered only with an attempt, and left only by that attempt's outcome or the lapse of its lease.
  * M2. A lapsed lease makes `unknown`, never another attempt.
@@ -11,8 +11,10 @@
  *     else.
  * M5. `canceled` is entered only from a message that waits: nothing of it was, or may have been, accepted.
  * M6. While one attempt is open nothing but acceptance is believed of the message, whatever its other attempts say.
+ * M7. `held` is left by one decision of a person, by its sender or by notAfter; never by itself to be sent.
  */
 import { finalAnswer } from './answer.ts'
+import { conversationMoved, decideHeld, lapse } from './approval.ts'
 import {
   alarm,
   displaced,
@@ -49,6 +51,10 @@ export function decide(message: Message, event: Event): Decision {
       return expire(message, event)
     case 'cancel':
       return cancel(message, event)
+    case 'decide':
+      return decideHeld(message, event)
+    case 'conversation_moved':
+      return conversationMoved(message, event)
     case 'settle':
       return settle(message, event)
     case 'receipt':
@@ -61,6 +67,8 @@ function begin(message: Message, { attempt, means, rendered }: On<'begin'>): Dec
   // Taken on an old reading: what came meanwhile may have put off the next attempt.
   const isStale = attempt.number !== message.attempts + 1
   switch (state.status) {
+    case 'held':
+      return ignored('it waits for a person')
     case 'scheduled':
       return transition({ status: 'sending', attempt }, { rendered })
     case 'queued':
@@ -109,6 +117,7 @@ function outcome(message: Message, event: On<'outcome'>): Decision {
       if (attempt.id !== state.attempt.id) return lateOutcome(message, event, ended, late)
       if (ended.outcome === 'unknown') return ignored('its outcome is unknown already', late, ...keyConflict(event))
       return withEffects(followOutcome(message, event, ended, 'late_answer'), endedEntry(state.attempt), late)
+    case 'held':
     case 'scheduled':
     case 'queued':
     case 'failed':
@@ -241,6 +250,7 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
       const plan = planFor({ ...message, attempt: ended }, means, { now: at, random, steps })
       return transition({ status: 'unknown', attempt: ended, plan }, {}, lapsed)
     }
+    case 'held':
     case 'scheduled':
     case 'queued':
     case 'unknown':
@@ -254,6 +264,8 @@ function leaseLapsed(message: Message, { at, attemptId, means, random }: On<'lea
 function expire(message: Message, { at }: On<'expire'>): Decision {
   const { state } = message
   switch (state.status) {
+    case 'held':
+      return lapse(at)
     case 'scheduled':
     case 'queued':
       return transition(
@@ -273,10 +285,11 @@ function expire(message: Message, { at }: On<'expire'>): Decision {
 function cancel(message: Message, { at, apiKey }: On<'cancel'>): Decision {
   const { state } = message
   switch (state.status) {
+    case 'held':
     case 'scheduled':
     case 'queued': {
       const last = state.status === 'queued' ? state.last : null
-      return transition({ status: 'canceled', last }, {}, record('canceled', at, null, { apiKey }))
+      return transition({ status: 'canceled', reason: null, last }, {}, record('canceled', at, null, { apiKey }))
     }
     case 'canceled':
       return ignored('it is canceled already')
@@ -293,7 +306,7 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
   const begins = next.status === 'sending' && message.state.status !== 'sending'
   const isUnsettled = next.status === 'sending' || next.status === 'unknown'
   const { open = message.open, resolution = message.resolution, rendered = message.rendered } = changes
-  const { delivery = message.delivery, proof = message.proof } = changes
+  const { delivery = message.delivery, proof = message.proof, decision = message.decision } = changes
   const changed: Message = {
     ...message,
     state: next,
@@ -304,6 +317,7 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
     open: isUnsettled ? open : [],
     resolution,
     delivery,
+    decision,
     rendered: isUnsettled || next.status === 'queued' ? rendered : null,
     proof: next.status === 'sending' && !begins ? proof : null,
   }

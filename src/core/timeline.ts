@@ -16,7 +16,7 @@ export function timelineView(message: ShownMessage, recorded: readonly RecordedE
   const lines = recorded.flatMap((entry) => linesOf(message.id, entry))
   const isOfAttempt = ({ type }: RecordedEntry): boolean => type === 'attempt_started' || type === 'attempt_ended'
   const all = [
-    ...withIds(message.id, { type: 'claimed', at: message.createdAt, attemptId: null, data: {} }),
+    ...withIds(message.id, { type: 'claimed', at: message.createdAt, attemptId: null, data: claimData(message) }),
     ...lines.filter(isOfAttempt),
     ...currentAttempt(message).flatMap((entry) => withIds(message.id, entry)),
     ...lines.filter((line) => !isOfAttempt(line)),
@@ -33,6 +33,12 @@ export function timelineView(message: ShownMessage, recorded: readonly RecordedE
     })),
   }
 }
+
+const claimData = ({ sentBy, heldFor, possibleDuplicateOf }: ShownMessage): TimelineEntry['data'] => ({
+  ...(sentBy === null ? {} : { apiKey: sentBy }),
+  ...(heldFor === null ? {} : { heldFor }),
+  ...(possibleDuplicateOf === null ? {} : { possibleDuplicateOf: idFromUuid('message', possibleDuplicateOf) }),
+})
 
 function currentAttempt({ state }: ShownMessage): TimelineEntry[] {
   const attempt = attemptOf(state)

@@ -83,13 +83,19 @@ function exampleMessage(state: State): Message {
     canonical,
     metadata: { team: 'shipping' },
     provider: 'sandbox-blind',
+    allowedProviders: null,
+    sentBy: 'a1b2c3d4',
+    heldFor: state.status === 'held' ? 'approval' : null,
+    decision: null,
+    conversationVersion: state.status === 'held' ? 3 : null,
+    possibleDuplicateOf: null,
     createdAt: at,
     updatedAt: at,
     sendAt: null,
     notAfter: new Date(at.getTime() + 86_400_000),
     traceparent: null,
     version: 2,
-    attempts: state.status === 'queued' ? 0 : 1,
+    attempts: state.status === 'queued' || state.status === 'held' ? 0 : 1,
     open: [],
     resolution: null,
     delivery: null,
@@ -103,7 +109,8 @@ function exampleMessage(state: State): Message {
 const states = {
   sent: { status: 'sent', attempt: ended, providerMessageId: 'sbx_1', sentAt: at },
   queued: { status: 'queued', last: null, dueAt: at },
-  canceled: { status: 'canceled', last: null },
+  held: { status: 'held' },
+  canceled: { status: 'canceled', reason: null, last: null },
   sending: { status: 'sending', attempt },
   unknown: {
     status: 'unknown',
@@ -117,7 +124,46 @@ const states = {
   failed: { status: 'failed', reason: 'provider_refused', last: { ...ended, outcome: 'rejected' } },
 } as const satisfies Record<string, State>
 
-export const messageExample = (status: 'sent' | 'queued' | 'canceled') => messageView(exampleMessage(states[status]))
+export const messageExample = (status: 'sent' | 'held' | 'queued' | 'canceled') =>
+  messageView(exampleMessage(states[status]))
+const outboundExample = {
+  direction: 'outbound',
+  at: at.toISOString(),
+  message: messageExample('sent'),
+}
+export const conversationExample = {
+  conversation: 'ticket-991',
+  object: 'conversation',
+  environment: 'test',
+  version: 3,
+  updatedAt: at.toISOString(),
+  lastMessage: outboundExample,
+}
+export const conversationMessagesExample = { version: 3, data: [outboundExample], nextCursor: null }
+export const inboundExample = {
+  version: 4,
+  inbound: {
+    id: 'evt_0197a1b2c3d47e5f8a9b0c1d2e3f4a5e',
+    eventId: 'chat-8812',
+    source: 'api',
+    from: '+447700900123',
+    text: 'Where is it?',
+    occurredAt: null,
+    receivedAt: at.toISOString(),
+  },
+}
+export const checkExample = {
+  verdict: 'hold',
+  reason: 'It would wait for a person to approve it.',
+  problem: null,
+  key: { key: 'order-42-shipped', source: 'client', message: null },
+  provider: 'sandbox-blind',
+  conversation: { conversation: 'ticket-991', version: 3, matches: true },
+  intent: null,
+  duplicate: { mode: 'hold', message: null },
+  approval: { required: true, reason: 'approval' },
+  text: { encoding: 'GSM-7', characters: 25, segments: 1 },
+}
 export const timelineExample = timelineView(exampleMessage(states.sent), [])
 export const keyExample = {
   key: 'order-42-shipped',
@@ -138,10 +184,13 @@ const spokenOf: Partial<Record<ProblemType, keyof typeof states>> = {
   'idempotency-key-reused': 'sent',
   'key-taken': 'sent',
   'too-late': 'sent',
+  'not-held': 'sent',
+  'fingerprint-mismatch': 'held',
   'not-unknown': 'sent',
 }
 const sentOfExample = {
   sent: 'yes',
+  held: 'maybe',
   queued: 'maybe',
   canceled: 'no',
   sending: 'maybe',
@@ -164,5 +213,9 @@ export function problemExamples(type: ProblemType): ProblemBody {
           message: messageReference(message),
         }
   const instance = message === undefined ? 'urn:uuid:0197a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5d' : messagePath(message)
-  return problemBody(type, instance, null, { ...errors, ...about })
+  const conversation =
+    type === 'conversation-changed'
+      ? { sent: 'no' as const, conversation: { conversation: 'ticket-991', version: 4 } }
+      : {}
+  return problemBody(type, instance, null, { ...errors, ...about, ...conversation })
 }

@@ -29,6 +29,7 @@ export async function describeApi(app: FastifyInstance): Promise<void> {
       },
       tags: [
         { name: 'messages', description: 'Sending, and what became of it.' },
+        { name: 'conversations', description: 'What was said, at which version.' },
         { name: 'idempotency keys', description: 'Did my send go out? Will it ever?' },
         { name: 'providers', description: 'Where messages go.' },
         { name: 'API keys', description: 'Who may ask, and what they are bound to.' },
@@ -54,6 +55,7 @@ const headerDocs = {
     type: 'string',
     enum: ['true'],
   },
+  ETag: { description: 'The version of the conversation, for If-Match.', type: 'string' },
   'WWW-Authenticate': { description: 'The scheme to use.', type: 'string' },
 } as const
 type HeaderName = keyof typeof headerDocs
@@ -96,6 +98,7 @@ export function problemAnswers(
           ...headers,
           ...(group.some((type) => retryAfterOf.includes(type)) ? (['Retry-After'] as const) : []),
           ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+          ...(status === 412 ? (['ETag'] as const) : []),
         ),
         content: {
           'application/problem+json': {

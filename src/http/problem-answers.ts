@@ -1,6 +1,7 @@
 /** Every error as application/problem+json: refusals of ours, Fastify's own, the store's, and bugs. */
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problemType } from '../core/answer.ts'
+import { etagOf } from '../core/conversation.ts'
 import { problemBody, type ProblemType } from '../core/problems.ts'
 import { Refusal } from '../operations/refusal.ts'
 import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../store/database-errors.ts'
@@ -11,6 +12,8 @@ export const occurrence = (requestId: string): string => `urn:uuid:${requestId}`
 export function answerProblem(reply: FastifyReply, refusal: Refusal): FastifyReply {
   const body = problemBody(refusal.type, occurrence(reply.request.id), refusal.detail, refusal.extras)
   if (refusal.retryAfterS !== null) reply.header('retry-after', refusal.retryAfterS)
+  const { conversation } = refusal.extras
+  if (conversation !== undefined) reply.header('etag', etagOf(conversation.version))
   if (refusal.type === 'unauthorized') reply.header('www-authenticate', 'Bearer')
   if (refusal.type === 'webhook-forged') reply.header('www-authenticate', 'Webhook-Signature')
   return reply.code(body.status).type(problemType).send(JSON.stringify(body))

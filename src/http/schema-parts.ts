@@ -1,4 +1,5 @@
 /** Pieces of schemas that both sides of the contract use. */
+import { statuses } from '../core/message.ts'
 import { Type, type Static, type TSchema, type TSchemaOptions } from 'typebox'
 
 /** One readable line: it may reach a header of a provider or of an e-mail, so no control characters. */
@@ -14,3 +15,16 @@ export const nullable = <T extends TSchema>(schema: T, more: TSchemaOptions = {}
 export const map = <T extends TSchema>(values: T, more: TSchemaOptions = {}) =>
   Type.Unsafe<Record<string, Static<T>>>({ type: 'object', additionalProperties: values, ...more })
 export const yearS = 31_536_000
+
+export const id = (prefix: string, description: string) =>
+  Type.String({ pattern: `^${prefix}_[0-9a-f]{32}$`, description })
+export const messageId = id('msg', 'Id of a message.')
+
+export const messageReference = Type.Object(
+  {
+    id: messageId,
+    status: Type.Enum([...statuses]),
+    createdAt: Type.Optional(time('When the key was claimed.')),
+  },
+  strict,
+)

@@ -5,15 +5,13 @@
 import { Type, type Static, type TSchema } from 'typebox'
 import { keySources } from '../core/idempotency.ts'
 import { channels, environments } from '../core/message-content.ts'
-import { deliveryStatuses, resolutionSources, statuses } from '../core/message.ts'
+import { deliveryStatuses, heldReasons, resolutionSources, statuses } from '../core/message.ts'
 import { outcomeKinds } from '../core/outcome.ts'
 import { timelineTypes } from '../core/events.ts'
 import { apiKeySchemas } from './api-key-schemas.ts'
 import { requestSchemas } from './request-schemas.ts'
-import { line, time, strict, nullable, map } from './schema-parts.ts'
-
-const id = (prefix: string, description: string) => Type.String({ pattern: `^${prefix}_[0-9a-f]{32}$`, description })
-export const messageId = id('msg', 'Id of a message.')
+import { conversationSchemas } from './conversation-schemas.ts'
+import { id, line, map, messageId, messageReference, nullable, strict, time } from './schema-parts.ts'
 
 const resolution = Type.Object(
   {
@@ -50,6 +48,20 @@ const plan = Type.Object(
   strict,
 )
 
+const approval = Type.Object(
+  {
+    status: Type.Enum(['pending', 'approved', 'declined', 'ended'], {
+      description: 'ended: it lapsed, or was canceled, before anybody decided.',
+    }),
+    reason: Type.Enum([...heldReasons], {
+      description: 'approval: its API key wants one. duplicate: the same was said a short while before.',
+    }),
+    by: nullable(Type.String(), { description: 'Id of the API key of whoever decided.' }),
+    at: nullable(time('When.')),
+  },
+  strict,
+)
+
 export const message = Type.Object(
   {
     id: messageId,
@@ -70,6 +82,15 @@ export const message = Type.Object(
     idempotencyKey: Type.String(),
     keySource: Type.Enum([...keySources]),
     fingerprint: Type.String({ pattern: '^v[0-9]+:[0-9a-f]{64}$' }),
+    sentBy: nullable(Type.String(), { description: 'Id of the API key that sent it.' }),
+    approval: nullable(approval, { description: 'What a person was asked about it; null: nobody was.' }),
+    conversationVersion: nullable(Type.Integer(), {
+      description:
+        'Of a message that waits: the version of the conversation that its claim found, and that must still be it when it leaves.',
+    }),
+    possibleDuplicateOf: nullable(id('msg', 'The first of them.'), {
+      description: 'The same was said to the same recipient a short while before, under another key.',
+    }),
     provider: Type.String(),
     providerMessageId: nullable(Type.String(), { description: "The provider's id, where it gave one." }),
     attempts: Type.Integer({ description: 'Calls begun so far.' }),
@@ -95,15 +116,6 @@ export const message = Type.Object(
   { $id: 'Message', ...strict },
 )
 
-const messageReference = Type.Object(
-  {
-    id: messageId,
-    status: Type.Enum([...statuses]),
-    createdAt: Type.Optional(time('When the key was claimed.')),
-  },
-  strict,
-)
-
 export const problem = Type.Object(
   {
     type: Type.String({ format: 'uri-reference', description: 'Which problem; the page behind it explains it.' }),
@@ -127,7 +139,18 @@ export const problem = Type.Object(
         ),
       ),
     ),
-    decision: Type.Optional(resolution),
+    decision: Type.Optional(
+      Type.Union([
+        resolution,
+        Type.Object({ decision: Type.Enum(['approved', 'declined']), by: Type.String(), at: time('When.') }, strict),
+      ]),
+    ),
+    conversation: Type.Optional(
+      Type.Object(
+        { conversation: Type.String(), version: Type.Integer() },
+        { ...strict, description: 'As it is now.' },
+      ),
+    ),
   },
   { $id: 'Problem', ...strict },
 )
@@ -278,5 +301,6 @@ export const components: readonly TSchema[] = [
   voidedKey,
   providers,
   resolveBody,
+  ...conversationSchemas,
   ...apiKeySchemas,
 ]

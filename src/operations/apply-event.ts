@@ -3,11 +3,14 @@
  *
  * Y1. What was decided on a stale reading is never written: it is decided again on the present one.
  * Y2. Alarms and metrics follow the commit, never lead it.
+ * Y3. What was to leave, and whose conversation moved since its claim, is canceled instead.
  */
 import type { Message } from '../core/message.ts'
 import type { Decision, Event } from '../core/events.ts'
+import { leaves } from '../core/conversation.ts'
 import { advance, decide } from '../core/state-machine.ts'
 import type { Deps } from '../deps.ts'
+import { ConversationMoved } from '../store/database-errors.ts'
 
 /** More changes than this between two of our tries are a livelock, not weather. */
 const maxTries = 20
@@ -51,7 +54,21 @@ export async function applyEvent(
     // What the caller knows holds for what it found; a message that was read again may have waited meanwhile.
     const mayHaveDueWork = (options.mayHaveDueWork ?? true) || message !== found || message.state.status === 'unknown'
     const keepsAnswer = next.answer === message.answer
-    if (await deps.store.saveMessage({ next, effects: decision.effects, leaseMs, mayHaveDueWork, keepsAnswer })) {
+    const change = {
+      next,
+      effects: decision.effects,
+      leaseMs,
+      mayHaveDueWork,
+      keepsAnswer,
+      leaves: leaves(message, decision.next),
+    }
+    const saved = await deps.store.saveMessage(change).catch((error: unknown) => {
+      if (error instanceof ConversationMoved) return 'conversation moved' as const
+      throw error
+    })
+    if (saved === 'conversation moved')
+      return applyEvent(deps, message, { type: 'conversation_moved', decision: decision.changes.decision ?? null, at })
+    if (saved) {
       deps.metrics.changed(message.state.status, next.state.status).inc()
       if (next.resolution !== null && next.resolution !== message.resolution)
         deps.metrics.settled.inc({ by: next.resolution.by, to: next.state.status })

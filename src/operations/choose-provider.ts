@@ -14,16 +14,37 @@ import type { Provider } from '../providers/provider.ts'
 
 type Chooser = Pick<Deps, 'providers' | 'slots'>
 
+/** What a message may go to: the names that its API key allows; null: any. */
+type Allowed = readonly string[] | null
+
 /** The providers that may take it, in the order of the route; a pinned one alone. */
-function candidates({ providers }: Chooser, request: MessageRequest, environment: Scope['environment']) {
-  if (request.provider === undefined) return providers.route(request.channel, environment)
-  const pinned = providers.find(request.provider, environment)
-  return pinned?.capabilities.channels.includes(request.channel) === true ? [pinned] : []
+function candidates(
+  { providers }: Chooser,
+  request: MessageRequest,
+  environment: Scope['environment'],
+  allowed: Allowed,
+): readonly Provider[] {
+  const pinned = request.provider === undefined ? undefined : providers.find(request.provider, environment)
+  const route =
+    request.provider === undefined
+      ? providers.route(request.channel, environment)
+      : pinned?.capabilities.channels.includes(request.channel) === true
+        ? [pinned]
+        : []
+  return allowed === null ? route : route.filter(({ name }) => allowed.includes(name))
 }
 
+const candidatesOf = (deps: Chooser, { request, environment, allowedProviders }: Message): readonly Provider[] =>
+  candidates(deps, request, environment, allowedProviders)
+
 /** Where a new message goes. With none that takes it as it is, the first, whose limit it breaks. */
-export function firstProvider(deps: Chooser, request: MessageRequest, { environment }: Scope): Provider | undefined {
-  const route = candidates(deps, request, environment)
+export function firstProvider(
+  deps: Chooser,
+  request: MessageRequest,
+  { environment }: Scope,
+  allowed: Allowed,
+): Provider | undefined {
+  const route = candidates(deps, request, environment, allowed)
   return usable(deps, request, route)[0] ?? route[0]
 }
 
@@ -53,20 +74,20 @@ export async function nextProvider(deps: Deps, message: Message): Promise<NextPr
 
 /** May an attempt that was not sent be followed at once, at a provider that was not asked in this round? @throws StoreTrouble */
 export async function canFailOver(deps: Deps, message: Message, { provider, number }: Attempt): Promise<boolean> {
-  const route = candidates(deps, message.request, message.environment)
+  const route = candidatesOf(deps, message)
   if (route.length < 2 || !isOnRoute(deps, message)) return false
   if (number % usable(deps, message.request, route).length === 0) return false
   const next = await after(deps, message)
   return next !== undefined && next.provider.name !== provider && next.pausedUntil === null
 }
 
-const isOnRoute = (deps: Chooser, { provider, request, environment }: Message): boolean =>
-  candidates(deps, request, environment).some(({ name }) => name === provider)
+const isOnRoute = (deps: Chooser, message: Message): boolean =>
+  candidatesOf(deps, message).some(({ name }) => name === message.provider)
 
 /** After the one that did not take it, round the route. */
 async function after(deps: Deps, message: Message): Promise<NextProvider | undefined> {
-  const { provider, environment, request } = message
-  const route = candidates(deps, request, environment)
+  const { provider, request } = message
+  const route = candidatesOf(deps, message)
   const place = route.findIndex(({ name }) => name === provider)
   const able = usable(deps, request, [...route.slice(place + 1), ...route.slice(0, place + 1)])
   const paused = route.length > 1 ? await pausesOf(deps, message) : new Map<string, Date>()

@@ -8,56 +8,31 @@
  * R3. No text and no address reaches a log, a metric or an error.
  */
 import { uuidFromId } from '../core/ids.ts'
-import type { Environment } from '../core/message-content.ts'
 import type { Deps } from '../deps.ts'
 import type { InboundReply, Provider } from '../providers/provider.ts'
-import type { Store } from '../store/store.ts'
 import { keptEventId } from './event-ids.ts'
-
-/** What the other side of a conversation said. */
-export interface InboundMessage {
-  readonly account: string
-  readonly environment: Environment
-  readonly conversation: string
-  /** The provider that told it. */
-  readonly source: string
-  readonly eventId: string
-  readonly sender: string
-  readonly text: string
-  /** Null: it is not said. */
-  readonly occurredAt: Date | null
-}
-
-/** A store that keeps what the other side says. */
-interface Conversations {
-  /** Once per (account, environment, source, event id). */
-  recordInbound(inbound: InboundMessage): Promise<unknown>
-}
-
-const keepsConversations = (store: Store): store is Store & Conversations => 'recordInbound' in store
 
 /** @throws StoreTrouble: it was not recorded, and may come again */
 export async function recordReply(
-  { store, metrics }: Pick<Deps, 'store' | 'metrics'>,
+  { store, metrics, newUuid }: Pick<Deps, 'store' | 'metrics' | 'newUuid'>,
   { name: provider, environment }: Pick<Provider, 'name' | 'environment'>,
   reply: InboundReply,
 ): Promise<void> {
   const named = reply.inReplyTo
-  const found = keepsConversations(store)
-    ? await store.findConversation({
-        provider,
-        environment,
-        recipients: reply.sentTo.map(storable),
-        messageId: uuidFromId('message', named ?? '') ?? null,
-        providerMessageId: named === null ? null : storable(named),
-      })
-    : undefined
-  if (found === undefined || !keepsConversations(store)) {
+  const found = await store.findConversationOfReply({
+    provider,
+    environment,
+    recipients: reply.sentTo.map(storable),
+    messageId: uuidFromId('message', named ?? '') ?? null,
+    providerMessageId: named === null ? null : storable(named),
+  })
+  if (found === undefined) {
     metrics.receipts.inc({ provider, result: 'foreign' })
     return
   }
   await store.recordInbound({
     ...found,
+    id: newUuid(),
     environment,
     source: provider,
     eventId: keptEventId(reply.eventId),

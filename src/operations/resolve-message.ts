@@ -24,15 +24,24 @@ export interface Verdict {
   readonly evidence: string
 }
 
+/** Who settles it. */
+export interface Settler {
+  readonly apiKey: string
+  readonly isBootstrap: boolean
+}
+
 /** @throws Refusal */
 export async function resolveMessage(
   deps: Deps,
   scope: Scope,
   id: string,
   verdict: Verdict,
-  apiKey: string,
+  { apiKey, isBootstrap }: Settler,
 ): Promise<Message> {
   const found = await getMessage(deps, scope, id)
+  // Whoever was given the gateway has, at first, no second key.
+  if (found.sentBy === apiKey && !isBootstrap)
+    throw new Refusal('forbidden', 'No API key settles what it sent itself.', about(found))
   const attemptId = uuidFromId('attempt', verdict.attempt) ?? ''
   if (!openAttemptIds(found).includes(attemptId)) return decidedBefore(deps, found, attemptId, verdict)
   const { outcome, resend, providerMessageId, evidence } = verdict

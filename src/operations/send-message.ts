@@ -9,24 +9,27 @@
  * N6. Where repeats are many the stored answer is asked for first; whatever it does not settle goes the ordinary way.
  */
 import { answerFor, type Answer } from '../core/answer.ts'
-import {
-  canonicalText,
-  differingPaths,
-  fingerprintMatches,
-  fingerprintOf,
-  fingerprintText,
-} from '../core/fingerprint.ts'
-import { idFromUuid } from '../core/ids.ts'
-import { attemptOf, sentOf, type Message, type State } from '../core/message.ts'
-import { messageReference } from '../core/message-view.ts'
+import { canonicalText, fingerprintMatches } from '../core/fingerprint.ts'
+import { attemptOf, type Message } from '../core/message.ts'
 import type { Deps } from '../deps.ts'
 import type { Provider } from '../providers/provider.ts'
 import { StoreLocked, StoreOverloaded, StoreTrouble, StoreUnavailable } from '../store/database-errors.ts'
+import type { Claim } from '../store/claim-message.ts'
 import type { FoundKey } from '../store/read-messages.ts'
-import { callProvider, leaseMsFor, newAttempt, renderedFor, type Lease } from './dispatch-message.ts'
-import { planNew, type Names, type Plan, type SendRequest } from './plan-message.ts'
+import { callProvider, leaseMsFor, type Lease } from './dispatch-message.ts'
+import { newClaim } from './new-message.ts'
+import {
+  heldFor,
+  planNew,
+  possibleDuplicate,
+  movedOn,
+  type Names,
+  type Plan,
+  type SendRequest,
+} from './plan-message.ts'
 import type { Release } from './provider-slots.ts'
 import { Refusal } from './refusal.ts'
+import { repeatOf } from './repeat-of.ts'
 
 /** How long the store gets if the caller wants no wait, or a shorter one. */
 const minPatienceMs = 1_500
@@ -117,50 +120,31 @@ async function repeat(
   return taken === undefined ? message : repeatOf(taken, canonical)
 }
 
-/** What a repeat gets: the message, if the request is the same. @throws Refusal */
-function repeatOf(found: FoundKey, canonical: string): Message {
-  if (found.kind === 'void') throw new Refusal('key-void', null, { sent: 'no' })
-  const same = fingerprintMatches(found.fingerprint, canonical)
-  if (found.kind === 'erased') {
-    const message = { id: idFromUuid('message', found.messageId), status: found.lastStatus }
-    const sent = sentOf(found.lastStatus)
-    throw new Refusal(same ? 'result-expired' : 'idempotency-key-reused', null, { sent, message })
-  }
-  const { message } = found
-  if (same) return message
-  throw new Refusal('idempotency-key-reused', null, {
-    sent: sentOf(message.state.status),
-    message: messageReference(message),
-    errors: differingPaths(message.canonical, canonical).map((pointer) => ({
-      pointer,
-      detail: 'differs from the first request under this key',
-    })),
-  })
-}
-
 const maxClaims = 5
 
 async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: string, plan: Plan): Promise<Known> {
   const { provider, times } = plan
-  const slot = asked.async || times.sendAt !== null ? null : await slotFor(deps, asked, names, provider)
+  const waitsFor = await heldFor(deps, asked)
+  const isLater = asked.async || times.sendAt !== null || waitsFor !== null
+  const slot = isLater ? null : await slotFor(deps, asked, names, provider)
   if (slot !== null && typeof slot === 'object')
     return { message: await repeat(deps, asked, names, slot, canonical), claimed: false }
   const release = slot
   const since = deps.clock.mark()
   const leaseMs = release === null ? null : leaseMsFor(deps, provider)
-  const version = fingerprintOf(canonical)
-  const message = newMessage(deps, asked, names[0], canonical, plan, leaseMs, fingerprintText(version))
-  const toClaim = { message, fingerprint: version, secondKey: names[1] ?? null, leaseMs }
+  const manner = { heldFor: waitsFor, duplicateOf: null, leaseMs }
+  let toClaim = newClaim(deps, asked, names, canonical, plan, manner)
   let begun = false
   let isInDoubt = false
   try {
     for (let tries = 0; tries < maxClaims; tries++) {
+      const { message } = toClaim
       const result = await deps.store.claimMessage(toClaim).catch((error: unknown) => inDoubt(error, isInDoubt))
       isInDoubt ||= result.kind === 'in_doubt'
       const found = result.kind === 'claimed' ? undefined : await readBack(deps, asked, names, isInDoubt)
       const ours = result.kind === 'claimed' ? result.message : oursOf(found, message)
       if (ours !== undefined) {
-        deps.metrics.claimed('claimed').inc()
+        noteClaim(deps, ours)
         const attempt = attemptOf(ours.state)
         // While the claim was in doubt others may have gone on: the attempt that stands there then is not ours to make.
         const isMine = attempt !== null && attempt.id === attemptOf(message.state)?.id
@@ -175,16 +159,43 @@ async function claim(deps: Deps, asked: SendRequest, names: Names, canonical: st
         deps.metrics.claimed('repeat').inc()
         return { message: await repeat(deps, asked, names, found, canonical), claimed: false }
       }
+      const sent = isInDoubt ? 'maybe' : 'no'
+      if (result.kind === 'conversation_moved') throw await movedOn(deps, asked, sent)
       if (result.kind === 'intent_taken') {
         const first = await deps.store.findByIntent(asked.scope, asked.request.intent ?? '')
-        if (first !== undefined)
-          throw new Refusal('possible-duplicate', null, { sent: 'no', message: messageReference(first) })
+        if (first !== undefined) throw possibleDuplicate(first, 'intent', sent)
+      }
+      if (result.kind === 'duplicate') {
+        const firstId = await firstOfContent(deps, asked, toClaim)
+        // Its window has passed meanwhile: then it is claimed again as it is.
+        if (firstId === undefined) continue
+        if (asked.sender.policy.duplicateGuard.mode === 'refuse') {
+          const [first] = await deps.store.findMessages([firstId])
+          deps.metrics.duplicates.inc({ became: 'refused' })
+          throw possibleDuplicate(first, 'content', sent)
+        }
+        const held = { heldFor: 'duplicate', duplicateOf: firstId, leaseMs: null, id: message.id } as const
+        toClaim = newClaim(deps, asked, names, canonical, plan, held)
       }
     }
     throw new Refusal('in-progress', null, { sent: 'maybe' }, 1)
   } finally {
     if (!begun) release?.()
   }
+}
+
+function noteClaim({ metrics }: Deps, { possibleDuplicateOf, heldFor: waitsFor }: Message): void {
+  metrics.claimed('claimed').inc()
+  if (possibleDuplicateOf !== null) metrics.duplicates.inc({ became: waitsFor === null ? 'sent' : 'held' })
+}
+
+/** The message that the guard took this one for a second of: retention may have erased it, where others came after it. */
+async function firstOfContent(
+  { store }: Deps,
+  { scope, request }: SendRequest,
+  { guard }: Claim,
+): Promise<string | undefined> {
+  return guard === null ? undefined : store.findFirstOfContent(scope, request.to, guard.contentHash, guard.windowS)
 }
 
 /** A slot that comes free so soon is worth waiting for: a claim without one goes through the data base twice more. */
@@ -238,49 +249,4 @@ function start(deps: Deps, message: Message, provider: Provider, lease: Lease, r
       deps.log.error({ message: message.id, error: name }, 'a send failed in the gateway; its lease will lapse')
     })
     .finally(release)
-}
-
-function newMessage(
-  deps: Deps,
-  { request, scope, traceparent }: SendRequest,
-  key: string,
-  canonical: string,
-  { provider, times }: Plan,
-  leaseMs: number | null,
-  fingerprint: string,
-): Message {
-  const now = deps.clock.now()
-  const attempt = newAttempt(deps, provider, 1, now, leaseMs ?? 0)
-  const state: State =
-    times.sendAt !== null
-      ? { status: 'scheduled', sendAt: times.sendAt }
-      : leaseMs !== null
-        ? { status: 'sending', attempt }
-        : { status: 'queued', last: null, dueAt: now }
-  const message: Message = {
-    id: deps.newUuid(),
-    account: scope.account,
-    environment: scope.environment,
-    idempotencyKey: key,
-    fingerprint,
-    request,
-    canonical,
-    metadata: request.metadata ?? {},
-    provider: provider.name,
-    createdAt: now,
-    updatedAt: now,
-    sendAt: times.sendAt,
-    notAfter: times.notAfter,
-    traceparent,
-    version: 1,
-    attempts: state.status === 'sending' ? 1 : 0,
-    open: [],
-    resolution: null,
-    delivery: null,
-    state,
-    answer: null,
-    rendered: null,
-    proof: null,
-  }
-  return state.status === 'sending' ? { ...message, rendered: renderedFor(message, provider, attempt) } : message
 }

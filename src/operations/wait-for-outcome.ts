@@ -2,7 +2,7 @@
  * Waiting for a message to be settled, in whichever process it is worked on. One batched query a process and interval,
  * no connection a waiter; what this process itself changes is told at once.
  *
- * V1. A wait ends when the message is settled or scheduled, or unknown with no step due in time; when its time is over;
+ * V1. A wait ends when the message is settled, held or scheduled, or unknown with no step due in time; when its time is over;
  *     or when the process drains and the call is not its own. It never ends later than its time.
  */
 import type { Clock } from '../clock.ts'
@@ -29,6 +29,7 @@ export function isSettled({ state }: Message, until: Date): boolean {
     case 'sent':
     case 'failed':
     case 'canceled':
+    case 'held':
     case 'scheduled':
       return true
     case 'unknown':

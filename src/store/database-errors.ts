@@ -47,9 +47,22 @@ const rolledBack = /^(28|3D|40001|40P01|57014|53|25006|26000|42501|42P05)/
 export const isSerializationFailure = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && serialization.has(error.code ?? '')
 
-/** The constraint that a unique violation (23505) names, or null. */
+/** The conversation is not at the version that a change is based on; nothing of the change took effect. */
+export class ConversationMoved extends Error {
+  constructor(cause: unknown) {
+    super('the conversation moved', { cause })
+    this.name = 'ConversationMoved'
+  }
+}
+
+/** The constraint that a unique violation (23505) or a CHECK (23514) names, or null. */
 export const violatedConstraint = (error: unknown): string | null =>
-  error instanceof pg.DatabaseError && error.code === '23505' ? (error.constraint ?? '') : null
+  error instanceof pg.DatabaseError && (error.code === '23505' || error.code === '23514')
+    ? (error.constraint ?? '')
+    : null
+
+/** The CHECK that judges the version of a conversation, under the lock of its row. */
+export const conversationCheck = 'conversation_has_not_moved'
 
 /** Of the Prisma client's errors, those that speak of the data base and not of the request. */
 const prismaOfServer = /^P(1\d{3}|20(10|24|28|34|37|39))$/

@@ -24,6 +24,9 @@ export interface Database {
   close(): Promise<void>
 }
 
+/** Before it comes every id: for a page that has none before it, by the same look-up in the index as all others. */
+export const lastUuid = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
 const connections = 16
 /** Statements that may wait for a connection; at 1 ms each that is half a second. */
 const maxWaiting = 512

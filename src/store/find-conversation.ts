@@ -40,13 +40,15 @@ const find: Statement = {
       UNION ALL
       SELECT m.account_id, m.conversation, m.attempt_started_at, m.id, COALESCE(m.provider_message_id = $5, false)
       FROM unnest($3::text[]) AS r (recipient)
-        CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.recipient = r.recipient OFFSET 0) m
+        CROSS JOIN LATERAL (
+          SELECT * FROM messages x
+          WHERE hashtextextended(x.recipient, 0) = hashtextextended(r.recipient, 0) AND x.recipient = r.recipient OFFSET 0) m
       WHERE ${couldBeAnswered}) found
     ORDER BY named DESC, attempt_started_at DESC, id DESC LIMIT 1`,
 }
 
 /** @returns undefined: nothing was sent that this could answer, or it names no conversation */
-export async function findConversation(
+export async function findConversationOfReply(
   database: Database,
   { provider, environment, recipients, messageId, providerMessageId }: ReplySearch,
 ): Promise<FoundConversation | undefined> {

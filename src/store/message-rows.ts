@@ -7,9 +7,12 @@ import { fingerprintOf, fingerprintText } from '../core/fingerprint.ts'
 import {
   attemptOf,
   endedAttemptOf,
+  type ApprovalDecision,
   type Attempt,
+  type CanceledReason,
   type Delivery,
   type EndedAttempt,
+  type HeldReason,
   type Message,
   type ShownMessage,
   type OpenAttempt,
@@ -19,9 +22,10 @@ import {
   type State,
 } from '../core/message.ts'
 import type { Evidence, OutcomeKind } from '../core/outcome.ts'
-import type { Message as MessageRow } from './generated/client.ts'
+import type { Message as FullRow } from './generated/client.ts'
 
-export type { MessageRow }
+/** A row as it is read: what the guard alone asks for stays in the data base. */
+export type MessageRow = Omit<FullRow, 'contentHash'>
 
 /** Prisma's field names, in the order of `selectMessage`. The data base name is the same in snake case. */
 const fields = [
@@ -67,7 +71,14 @@ const fields = [
   'rendered',
   'delivery',
   'proof',
-] as const satisfies readonly (keyof MessageRow)[]
+  'apiKeyId',
+  'heldFor',
+  'decision',
+  'canceledReason',
+  'conversationVersion',
+  'possibleDuplicateOf',
+  'allowedProviders',
+] as const satisfies readonly (keyof FullRow)[]
 
 const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
@@ -109,6 +120,12 @@ export function shownFromRow(row: MessageRow): ShownMessage {
     canonical: row.request,
     metadata: JSON.parse(row.metadata) as Message['metadata'],
     provider: row.provider,
+    allowedProviders: row.allowedProviders === null ? null : (JSON.parse(row.allowedProviders) as string[]),
+    sentBy: row.apiKeyId,
+    heldFor: row.heldFor as HeldReason | null,
+    decision: row.decision === null ? null : (JSON.parse(row.decision, dates) as ApprovalDecision),
+    conversationVersion: row.conversationVersion,
+    possibleDuplicateOf: row.possibleDuplicateOf,
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
     sendAt: row.sendAt,
@@ -134,6 +151,8 @@ const impossible = (row: MessageRow, why: string): Error => new Error(`message $
 function stateFromRow(row: MessageRow): State {
   const { status } = row as { status: State['status'] }
   switch (status) {
+    case 'held':
+      return { status }
     case 'scheduled':
       return { status, sendAt: present(row, 'sendAt') }
     case 'queued':
@@ -158,7 +177,7 @@ function stateFromRow(row: MessageRow): State {
       return { status, reason, last: lastAttempt(row) }
     }
     case 'canceled':
-      return { status, last: lastAttempt(row) }
+      return { status, reason: row.canceledReason as CanceledReason | null, last: lastAttempt(row) }
   }
 }
 
@@ -191,6 +210,7 @@ const times: readonly string[] = ['at', 'givesUpAt', 'startedAt', 'leaseUntil'] 
   | keyof Resolution
   | keyof Delivery
   | keyof Proof
+  | keyof ApprovalDecision
 )[]
 const dates = (name: string, value: unknown): unknown =>
   typeof value === 'string' && times.includes(name) ? new Date(value) : value
@@ -223,6 +243,8 @@ export function stateColumns(message: Message) {
     rendered: message.rendered,
     delivery: message.delivery === null ? null : JSON.stringify(message.delivery),
     proof: message.proof === null ? null : JSON.stringify(message.proof),
+    decision: message.decision === null ? null : JSON.stringify(message.decision),
+    canceledReason: state.status === 'canceled' ? state.reason : null,
   }
 }
 

@@ -7,8 +7,8 @@ import type { Scope } from '../core/idempotency.ts'
 import type { Channel } from '../core/message-content.ts'
 import type { Message, ShownMessage, Status, StoredAnswer } from '../core/message.ts'
 import type { TimelineEntry } from '../core/events.ts'
-import type { Database, Statement } from './database.ts'
-import { findUnknownIds } from './due-work.ts'
+import { lastUuid, type Database, type Statement } from './database.ts'
+import { findWaitingIdsOf, isWaiting } from './due-work.ts'
 import { grouped } from './grouped.ts'
 import {
   joinAnswer,
@@ -180,8 +180,34 @@ export interface MessageFilter {
   readonly createdBefore?: Date
 }
 
-/** More than these at once are an outage; the oldest of them are shown. */
-const maxUnknown = 10_000
+/** Among so many of the newest that wait, or that went to one recipient, what else is asked for is looked for. */
+const maxAmong = 10_000
+
+const toRecipient: Statement = {
+  name: 'ids-by-recipient',
+  // OFFSET 0: while little is known of the table, the planner would rather walk through all messages of the account.
+  text: `SELECT id FROM (
+      SELECT id, account_id, environment FROM messages
+      WHERE hashtextextended(recipient, 0) = hashtextextended($3, 0) AND recipient = $3 AND id < COALESCE($4::uuid, '${lastUuid}')
+      ORDER BY id DESC OFFSET 0) m
+    WHERE account_id = $1 AND environment = $2 ORDER BY id DESC LIMIT $5`,
+}
+
+/** The ids among which a list is to be found; undefined: all of the account. */
+async function amongIds(
+  database: Database,
+  scope: Scope,
+  { status, to }: MessageFilter,
+  before: string | null,
+): Promise<string[] | undefined> {
+  const waiting = isWaiting(status) ? await findWaitingIdsOf(database, scope, status, maxAmong, before) : undefined
+  if (to === undefined) return waiting
+  const values = [scope.account, scope.environment, to, before, maxAmong]
+  const ids = (await database.run<{ id: string }>(toRecipient, values)).map(({ id }) => id)
+  if (waiting === undefined) return ids
+  const isWaitingId = new Set(waiting)
+  return ids.filter((id) => isWaitingId.has(id))
+}
 
 /** Newest first. @param before the id that the page before ended with */
 export async function listMessages(
@@ -196,8 +222,7 @@ export async function listMessages(
     ...(createdAfter === undefined ? {} : { gt: createdAfter }),
     ...(createdBefore === undefined ? {} : { lt: createdBefore }),
   }
-  // No index names the status; what is unknown stands in the due work, and is little.
-  const among = filter.status === 'unknown' ? await findUnknownIds(database, maxUnknown) : undefined
+  const among = await amongIds(database, scope, filter, before)
   const rows = await database.cold(async (prisma) =>
     prisma.message.findMany({
       where: {

@@ -4,11 +4,14 @@
  *
  * S1. No row comes back: someone else changed the message first, and nothing at all of this change was written.
  * S2. A lease is set by the data base's clock, and only by a change that begins an attempt.
+ * S3. A message leaves only if its conversation is at the version that its claim found, judged under the lock of that row;
+ *     such a change goes alone.
  */
 import type { Message } from '../core/message.ts'
 import { newUuid } from '../new-uuid.ts'
 import type { Effect, TimelineEntry } from '../core/events.ts'
 import type { Database, Statement } from './database.ts'
+import { conversationCheck, ConversationMoved, violatedConstraint } from './database-errors.ts'
 import { grouped } from './grouped.ts'
 import { jsonRows } from './json-rows.ts'
 import { guardsIntent, stateColumns } from './message-rows.ts'
@@ -23,6 +26,8 @@ export interface Change {
   readonly mayHaveDueWork: boolean
   /** The message was final before: its stored answer stays as it is. */
   readonly keepsAnswer?: boolean
+  /** A message of a conversation goes that waited until now: see core/conversation.ts, V2. */
+  readonly leaves?: boolean
 }
 
 const state = {
@@ -48,6 +53,8 @@ const state = {
   rendered: 'text',
   delivery: 'text',
   proof: 'text',
+  decision: 'text',
+  canceled_reason: 'text',
   updated_at: 'timestamptz',
 } as const
 /** `due`: null leaves the due work alone, `clear` deletes it, else it is the task; `events` are rows of the time line. */
@@ -55,6 +62,7 @@ const extras = {
   id: 'uuid',
   before: 'integer',
   guards_intent: 'boolean',
+  leaves: 'boolean',
   lease_ms: 'float8',
   due: 'text',
   dispatch_at: 'timestamptz',
@@ -68,6 +76,7 @@ const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${n
 const lease = "now() + c.lease_ms * interval '1 millisecond'"
 
 // What was saved is handed on whole: joined to the changes again, a group would cost the square of its size.
+// A row of `moved` must pass the CHECK before its conflict is seen; where a version was noted, the conversation is there.
 const save: Statement = {
   name: 'save',
   text: `
@@ -78,7 +87,8 @@ const save: Statement = {
         .join(', ')},
         intent_guard = CASE WHEN c.guards_intent THEN m.intent_guard END, lease_until = COALESCE(${lease}, m.lease_until)
       FROM changes c WHERE m.id = c.id AND m.version = c.before
-      RETURNING m.id, c.due, c.dispatch_at, c.lease_ms, c.events, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body),
+      RETURNING m.id, c.due, c.dispatch_at, c.lease_ms, c.events, c.answer_status, c.answer_content_type, c.answer_location, c.answer_body,
+        c.leaves, m.account_id, m.environment, m.conversation, m.conversation_version),
     set_due AS (
       INSERT INTO due_work (message_id, task, due_at)
       SELECT c.id, c.due, COALESCE(c.dispatch_at, ${lease}) FROM saved c WHERE c.due <> 'clear'
@@ -91,6 +101,12 @@ const save: Statement = {
       FROM saved c WHERE c.answer_body IS NOT NULL
       ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
         location = excluded.location, body = excluded.body),
+    moved AS (
+      INSERT INTO conversations AS v (account_id, environment, conversation, version, moved, based_on)
+      SELECT account_id, environment, conversation, 1 + COALESCE(conversation_version, 0), 1, conversation_version
+      FROM saved WHERE leaves
+      ON CONFLICT (account_id, environment, conversation) DO UPDATE
+        SET version = v.version + 1, moved = 1, based_on = excluded.based_on, updated_at = now()),
     noted AS (
       INSERT INTO events (id, message_id, type, at, attempt_id, data)
       SELECT e.id, c.id, e.type, e.at, e.attempt_id, e.data
@@ -100,7 +116,7 @@ const save: Statement = {
     SELECT id FROM saved`,
 }
 
-function rowOf({ next, effects, leaseMs, mayHaveDueWork, keepsAnswer = false }: Change) {
+function rowOf({ next, effects, leaseMs, mayHaveDueWork, keepsAnswer = false, leaves = false }: Change) {
   const answer = keepsAnswer ? null : next.answer
   const dispatchAt = effects.find((effect) => effect.type === 'dispatch_at')?.at ?? null
   const entries = effects.flatMap((effect) => (effect.type === 'record' ? [effect.entry] : []))
@@ -130,11 +146,14 @@ function rowOf({ next, effects, leaseMs, mayHaveDueWork, keepsAnswer = false }: 
     rendered: row.rendered,
     delivery: row.delivery,
     proof: row.proof,
+    decision: row.decision,
+    canceled_reason: row.canceledReason,
     answer_content_type: answer?.contentType ?? null,
     answer_location: answer?.location ?? null,
     answer_body: answer?.body ?? null,
     updated_at: next.updatedAt,
     guards_intent: guardsIntent(next),
+    leaves,
     lease_ms: leaseMs,
     due: dueOf(next, leaseMs, dispatchAt, mayHaveDueWork),
     dispatch_at: next.state.status === 'unknown' ? (next.state.plan?.at ?? 'infinity') : dispatchAt,
@@ -163,19 +182,24 @@ function eventRow(entry: TimelineEntry) {
 /** About what a change adds to a statement; the rest of a row is small. */
 const sizeOf = ({ next }: Change): number => (next.answer?.body.length ?? 0) + (next.rendered?.length ?? 0) + 1_024
 
-/** The returned function tells whether the change was written; it throws StoreUnavailable. */
+/** The returned function tells whether the change was written; it throws StoreUnavailable, or ConversationMoved. */
 export function messageSaver(database: Database): (change: Change) => Promise<boolean> {
-  return grouped(
-    async (changes) => {
-      // Two changes of one message in one group: the first is written, the second came too late.
-      const first = new Map(changes.toReversed().map((change) => [change.next.id, change]))
-      const rows = [...first.values()].map(rowOf).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      const saved = new Set((await database.run<{ id: string }>(save, [jsonRows(rows)])).map(({ id }) => id))
-      return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
-    },
-    database.soon,
-    sizeOf,
-  )
+  const saveAll = async (changes: readonly Change[]): Promise<boolean[]> => {
+    // Two changes of one message in one group: the first is written, the second came too late.
+    const first = new Map(changes.toReversed().map((change) => [change.next.id, change]))
+    const rows = [...first.values()].map(rowOf).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const saved = new Set((await database.run<{ id: string }>(save, [jsonRows(rows)])).map(({ id }) => id))
+    return changes.map((change) => saved.has(change.next.id) && first.get(change.next.id) === change)
+  }
+  const saveGroup = grouped(saveAll, database.soon, sizeOf)
+  return async (change) => {
+    if (change.leaves !== true) return saveGroup(change)
+    try {
+      return (await saveAll([change])).includes(true)
+    } catch (error) {
+      throw violatedConstraint(error) === conversationCheck ? new ConversationMoved(error) : error
+    }
+  }
 }
 
 const record: Statement = {

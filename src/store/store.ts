@@ -1,12 +1,16 @@
 /** The store as operations, workers and routes see it: functions over one data base, bundled so that a test can stand in. */
 import type { ApiKey } from '../core/api-key-view.ts'
+import type { InboundMessage } from '../core/conversation-view.ts'
 import type { Scope } from '../core/idempotency.ts'
+import type { Channel } from '../core/message-content.ts'
 import type { Message, ShownMessage } from '../core/message.ts'
 import type { TimelineEntry } from '../core/events.ts'
 import * as apiKeys from './api-keys.ts'
 import { messageClaimer, type Claim, type ClaimResult } from './claim-message.ts'
+import * as conversations from './conversations.ts'
 import type { Database, Statement } from './database.ts'
-import { findConversation, type FoundConversation, type ReplySearch } from './find-conversation.ts'
+import * as duplicates from './duplicates.ts'
+import { findConversationOfReply, type FoundConversation, type ReplySearch } from './find-conversation.ts'
 import * as dueWork from './due-work.ts'
 import * as keys from './keys.ts'
 import * as reading from './read-messages.ts'
@@ -16,7 +20,7 @@ import { messageSaver, recordEvents, type Change } from './save-message.ts'
 
 export interface Store {
   claimMessage(claim: Claim): Promise<ClaimResult>
-  /** @returns false: another change came first, nothing was written */
+  /** @returns false: another change came first, nothing was written @throws ConversationMoved */
   saveMessage(change: Change): Promise<boolean>
   recordEvents(messageId: string, entries: readonly TimelineEntry[]): Promise<void>
   findKey(scope: Scope, keys: readonly string[]): Promise<reading.FoundKey | undefined>
@@ -40,7 +44,8 @@ export interface Store {
   findSweepStart(name: string): Promise<Date | null>
   saveSweep(name: string, seenUntil: Date): Promise<void>
   countDueWork(): Promise<dueWork.DueDepth>
-  findUnknownIds(limit: number): Promise<string[]>
+  /** Of messages that wait for something other than a dispatch, oldest first. */
+  findWaitingIds(status: dueWork.WaitingStatus, limit: number): Promise<string[]>
   eraseResults(finalBefore: Date, limit: number): Promise<number>
   /** @returns what is kept under the event's id: this receipt, or the one that came first */
   keepReceipt(receipt: receipts.Receipt): Promise<receipts.KeptReceipt>
@@ -48,9 +53,16 @@ export interface Store {
   findUnapplied(since: Date, ageMs: number, limit: number): Promise<receipts.KeptReceipt[]>
   eraseReceipts(receivedBefore: Date, limit: number): Promise<number>
   /** The conversation that a reply belongs to. */
-  findConversation(reply: ReplySearch): Promise<FoundConversation | undefined>
+  findConversationOfReply(reply: ReplySearch): Promise<FoundConversation | undefined>
   insertName(scope: Scope, name: string, known: string): Promise<boolean>
   insertTombstone(scope: Scope, key: string, apiKey: string): Promise<boolean>
+  findConversation(scope: Scope, name: string): Promise<conversations.Conversation>
+  recordInbound(inbound: conversations.Inbound): Promise<conversations.RecordedInbound>
+  listInbound(scope: Scope, conversation: string, limit: number, before: string | null): Promise<InboundMessage[]>
+  eraseInbound(receivedBefore: Date, limit: number): Promise<number>
+  findFirstOfContent(scope: Scope, to: string, contentHash: string, windowS: number): Promise<string | undefined>
+  wasReached(scope: Scope, channel: Channel, to: string): Promise<boolean>
+  eraseGuards(limit: number): Promise<number>
   /** Whoever's it is, revoked ones too. */
   findApiKey(id: string): Promise<apiKeys.StoredApiKey | undefined>
   listApiKeys(scope: Scope, limit: number, before: apiKeys.ApiKeyPlace | null): Promise<ApiKey[]>
@@ -84,15 +96,22 @@ export function createStore(database: Database): Store {
     findSweepStart: async (name) => dueWork.findSweepStart(database, name),
     saveSweep: async (...sweep) => dueWork.saveSweep(database, ...sweep),
     countDueWork: async () => dueWork.countDueWork(database),
-    findUnknownIds: async (limit) => dueWork.findUnknownIds(database, limit),
+    findWaitingIds: async (...status) => dueWork.findWaitingIds(database, ...status),
     eraseResults: async (...old) => eraseResults(database, ...old),
     keepReceipt: receipts.receiptKeeper(database),
     markApplied: receipts.receiptMarker(database),
     findUnapplied: async (...since) => receipts.findUnapplied(database, ...since),
     eraseReceipts: async (...old) => receipts.eraseReceipts(database, ...old),
-    findConversation: async (reply) => findConversation(database, reply),
+    findConversationOfReply: async (reply) => findConversationOfReply(database, reply),
     insertName: async (...name) => keys.insertName(database, ...name),
     insertTombstone: async (...tombstone) => keys.insertTombstone(database, ...tombstone),
+    findConversation: async (...name) => conversations.findConversation(database, ...name),
+    recordInbound: async (inbound) => conversations.recordInbound(database, inbound),
+    listInbound: async (...list) => conversations.listInbound(database, ...list),
+    eraseInbound: async (...old) => conversations.eraseInbound(database, ...old),
+    findFirstOfContent: async (...content) => duplicates.findFirstOfContent(database, ...content),
+    wasReached: async (...recipient) => duplicates.wasReached(database, ...recipient),
+    eraseGuards: async (limit) => duplicates.eraseGuards(database, limit),
     findApiKey: async (id) => apiKeys.findApiKey(database, id),
     listApiKeys: async (...list) => apiKeys.listApiKeys(database, ...list),
     insertApiKey: async (key) => apiKeys.insertApiKey(database, key),

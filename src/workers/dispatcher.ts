@@ -2,7 +2,7 @@
  * Takes messages whose time has come and has them sent: scheduled ones, asynchronous ones, and those that a provider
  * did not accept.
  *
- * X1. A message past its notAfter is expired, never sent.
+ * X1. A message past its notAfter is expired, never sent; of one that is held nothing else is done here.
  * X2. What cannot be called now (no slot, provider stopped, gone from the configuration or asking for a pause) is put off,
  *     not lost.
  */
@@ -26,6 +26,7 @@ async function handle(deps: Deps, message: Message): Promise<boolean> {
     await applyEvent(deps, message, { type: 'expire', at: now })
     return true
   }
+  if (message.state.status === 'held') return putOff(deps, message, message.notAfter.getTime() - now.getTime())
   const next = await nextProvider(deps, message)
   if (next === undefined) {
     deps.log.warn({ message: message.id, provider: message.provider }, 'its provider is not configured any more')

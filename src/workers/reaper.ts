@@ -1,4 +1,7 @@
-/** Retention: erases results that became final long ago, and receipts as old, in bounded batches. Keys stay for good. */
+/**
+ * Retention: erases results that became final long ago, receipts and what came in as long ago, and what the guard against
+ * duplicates needs no more, in bounded batches. Keys stay for good.
+ */
 import type { Deps } from '../deps.ts'
 
 const batch = 2_000
@@ -13,5 +16,7 @@ export async function runOnce(deps: Deps, retentionMs: number): Promise<number> 
     if (some < batch) break
   }
   while ((await deps.store.eraseReceipts(finalBefore, batch)) === batch);
+  while ((await deps.store.eraseInbound(finalBefore, batch)) === batch);
+  while ((await deps.store.eraseGuards(batch)) === batch);
   return erased
 }

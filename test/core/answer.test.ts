@@ -1,10 +1,25 @@
 /** The table of api.md, "The answer follows from the message's status", row by row. */
 import { describe, expect, test } from 'vitest'
-import { answerFor, finalAnswer, jsonType, messagePath, problemType, type Asker } from '../../src/core/answer.ts'
+import { answerFor, finalAnswer, jsonType, problemType, type Asker } from '../../src/core/answer.ts'
 import { sentOf, statuses, statusReason, type Message, type State, type Status } from '../../src/core/message.ts'
 import { messageView } from '../../src/core/message-view.ts'
-import { advance } from '../../src/core/state-machine.ts'
-import { after, cancel, ended, expire, messageIn, outcomeOf, play, attempt, settle, states, t0 } from './fixtures.ts'
+import {
+  after,
+  approve,
+  attempt,
+  cancel,
+  decided,
+  decline,
+  ended,
+  expire,
+  messageIn,
+  moved,
+  outcomeOf,
+  play,
+  settle,
+  states,
+  t0,
+} from './fixtures.ts'
 
 const askers = {
   first: { claimed: true, async: false },
@@ -20,6 +35,7 @@ const repeats = everyone.filter((who) => !askers[who].claimed)
 /** Each message as a history leaves it, with its stored answer where it has one. */
 const messages = {
   sent: play(messageIn(states.sending), outcomeOf(attempt(), 'accepted')),
+  held: messageIn(states.held),
   scheduled: messageIn(states.scheduled),
   queued: messageIn(states.queued),
   sending: messageIn(states.sending),
@@ -28,6 +44,9 @@ const messages = {
   'failed, settled by a person': play(messageIn(states.unknown), settle('not_sent')),
   'failed, expired': play(messageIn(states.queued), expire),
   canceled: play(messageIn(states.queued), cancel),
+  declined: play(messageIn(states.held), decline()),
+  lapsed: play(messageIn(states.held), expire),
+  'canceled, for its conversation moved': play(messageIn(states.held), moved(decided('approved'))),
 } as const satisfies Record<string, Message>
 type Which = keyof typeof messages
 
@@ -60,6 +79,7 @@ const inProgress: Row = { ...refused(409, 'in-progress', 'maybe', false), retrya
 
 const table: readonly (readonly [Which, readonly Who[], (replayed: boolean) => Row])[] = [
   ['sent', everyone, (replayed) => made(201, false, replayed)],
+  ['held', everyone, (replayed) => made(202, true, replayed)],
   ['scheduled', everyone, (replayed) => made(202, true, replayed)],
   ['queued', everyone, (replayed) => made(202, true, replayed)],
   ['sending', [...firsts, 'repeat, respond-async'], (replayed) => made(202, true, replayed)],
@@ -68,7 +88,9 @@ const table: readonly (readonly [Which, readonly Who[], (replayed: boolean) => R
   ['failed, refused', everyone, (replayed) => refused(422, 'message-rejected', 'no', replayed)],
   ['failed, settled by a person', everyone, (replayed) => refused(422, 'message-rejected', 'no', replayed)],
   ['failed, expired', everyone, (replayed) => refused(422, 'message-expired', 'no', replayed)],
-  ['canceled', everyone, (replayed) => refused(409, 'message-canceled', 'no', replayed)],
+  ...(['canceled', 'declined', 'lapsed', 'canceled, for its conversation moved'] as const).map(
+    (which) => [which, everyone, (replayed: boolean) => refused(409, 'message-canceled', 'no', replayed)] as const,
+  ),
 ]
 const rows = table.flatMap(([which, who, row]) =>
   who.map((asker) => [which, asker, row(repeats.includes(asker))] as const),
@@ -122,6 +144,10 @@ describe('the answer', () => {
     expect(detail('failed, refused')).toMatch(/refused it \(21211\): Invalid To number\./)
     expect(detail('failed, expired')).toContain('before 2026-12-02T09:00:00.000Z')
     expect(detail('failed, settled by a person')).toContain('A person settled')
+    expect(detail('declined')).toMatch(/A person declined it\./)
+    expect(detail('lapsed')).toMatch(/Nobody approved it before notAfter\./)
+    expect(detail('canceled, for its conversation moved')).toMatch(/The conversation moved on before it left: read it/)
+    expect(detail('canceled')).not.toMatch(/declined|approved|conversation/)
   })
 
   test('ends what the provider said before it says what to do', () => {
@@ -171,9 +197,12 @@ describe('a stored answer', () => {
     },
   )
 
-  test.each(['scheduled', 'queued', 'sending', 'unknown'] as const)('does not exist of one that is %s', (status) => {
-    expect(() => finalAnswer(messageIn(states[status]))).toThrow(status)
-  })
+  test.each(['held', 'scheduled', 'queued', 'sending', 'unknown'] as const)(
+    'does not exist of one that is %s',
+    (status) => {
+      expect(() => finalAnswer(messageIn(states[status]))).toThrow(status)
+    },
+  )
 
   test('of one that is sent is the message as it is then', () => {
     const message = messages.sent
@@ -199,6 +228,18 @@ describe('Retry-After', () => {
     expect(secondsOf({ status: 'queued', last: null, dueAt: after(ms) }, t0)).toBe(seconds)
   })
 
+  test('of one that waits for a person is a minute, whenever it lapses', () => {
+    for (const who of everyone)
+      for (const now of [t0, after(86_399_000)]) expect(answerFor(messages.held, askers[who], now).retryAfterS).toBe(60)
+  })
+
+  test('of one that was approved is that of one that waits by itself', () => {
+    const approved = play(messages.held, approve(after(6_000)))
+    expect(answerFor(approved, askers.repeat, after(6_000))).toMatchObject({ status: 202, retryAfterS: 1 })
+    const later = play(messageIn(states.held, { sendAt: after(66_000) }), approve(after(6_000)))
+    expect(answerFor(later, askers.repeat, after(6_000))).toMatchObject({ status: 202, retryAfterS: 60 })
+  })
+
   test('of a call that is running is a second', () => {
     for (const who of everyone) expect(answerFor(messages.sending, askers[who], t0).retryAfterS).toBe(1)
   })
@@ -206,6 +247,7 @@ describe('Retry-After', () => {
 
 describe('what is said of a status', () => {
   test.each<[Status, string]>([
+    ['held', 'maybe'],
     ['scheduled', 'maybe'],
     ['queued', 'maybe'],
     ['sending', 'maybe'],
@@ -231,69 +273,11 @@ describe('what is said of a status', () => {
     ['sent', states.sent, null],
     ['failed', states.failed, 'provider_refused'],
     ['canceled', states.canceled, null],
+    ['held', states.held, 'approval'],
+    ['declined', { ...states.canceled, reason: 'declined' }, 'declined'],
+    ['lapsed', { ...states.canceled, reason: 'lapsed' }, 'lapsed'],
+    ['of a conversation that moved', { ...states.canceled, reason: 'conversation_changed' }, 'conversation_changed'],
   ])('of one that is %s, the reason', (_, state, reason) => {
-    expect(statusReason(state)).toBe(reason)
-  })
-})
-
-describe('the message as it is shown', () => {
-  const members =
-    'id object environment status statusReason channel to from content conversation reference intent idempotencyKey keySource fingerprint provider providerMessageId attempts sendAt notAfter createdAt updatedAt sentAt delivery resolution plan openAttempts metadata'.split(
-      ' ',
-    )
-
-  test.each(statuses)('has every member of api.md when it is %s', (status) => {
-    expect(Object.keys(messageView(messageIn(states[status]))).toSorted()).toEqual(members.toSorted())
-  })
-
-  test('is what was asked and what became of it', () => {
-    const message = advance(
-      messageIn(states.sending, { metadata: { team: 'shipping' } }),
-      states.sent,
-      {},
-      after(1_100),
-    )
-    expect(messageView(message)).toMatchObject({
-      id: `msg_${message.id.replaceAll('-', '')}`,
-      object: 'message',
-      environment: 'live',
-      status: 'sent',
-      channel: 'sms',
-      to: '+447700900123',
-      from: null,
-      intent: null,
-      keySource: 'client',
-      providerMessageId: 'SM1',
-      attempts: 1,
-      sendAt: null,
-      sentAt: '2026-12-01T09:00:01.100Z',
-      updatedAt: '2026-12-01T09:00:01.100Z',
-      notAfter: '2026-12-02T09:00:00.000Z',
-      delivery: null,
-      metadata: { team: 'shipping' },
-    })
-    expect(messagePath(message)).toBe(`/v1/messages/${messageView(message).id}`)
-  })
-
-  test('tells who settled it, and on what evidence', () => {
-    expect(messageView(messages['failed, settled by a person']).resolution).toEqual({
-      by: 'operator',
-      at: '2026-12-01T09:00:09.000Z',
-      attempt: `att_${attempt().id.replaceAll('-', '')}`,
-      outcome: 'not_sent',
-      apiKey: 'key1',
-      evidence: 'Seen in the console.',
-    })
-  })
-
-  test('of an e-mail has its further recipients', () => {
-    const email = { channel: 'email', to: 'a@example.com', content: { subject: 's', text: 't' } } as const
-    expect(messageView(messageIn(states.queued, { request: email }))).toMatchObject({ cc: [], bcc: [], replyTo: null })
-    const request = { ...email, cc: ['c@example.com'], bcc: ['b@example.com'], replyTo: 'r@example.com' }
-    expect(messageView(messageIn(states.queued, { request }))).toMatchObject({
-      cc: ['c@example.com'],
-      bcc: ['b@example.com'],
-      replyTo: 'r@example.com',
-    })
+    expect(statusReason(messageIn(state))).toBe(reason)
   })
 })

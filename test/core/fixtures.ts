@@ -1,12 +1,14 @@
 /** Messages, attempts and outcomes for the tests of the core. All times count from one instant; ids are made of numbers. */
 import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fingerprint.ts'
 import { attemptOf, type Attempt, type EndedAttempt, type Message, type State } from '../../src/core/message.ts'
+import type { ApprovalDecision } from '../../src/core/message.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Evidence, LookResult, Outcome, OutcomeKind } from '../../src/core/outcome.ts'
 import type { Decision, Event, ReceiptEvent, TimelineEntry } from '../../src/core/events.ts'
 import type { Absence, RecoveryMeans } from '../../src/core/recovery.ts'
 import { advance, decide } from '../../src/core/state-machine.ts'
 import { timelineView, type RecordedEntry } from '../../src/core/timeline.ts'
+import { plain } from '../support/plain-message.ts'
 
 export const t0 = new Date('2026-12-01T09:00:00.000Z')
 export const after = (ms: number): Date => new Date(t0.getTime() + ms)
@@ -111,6 +113,7 @@ export const outcomeOf = (of: Attempt, kind: OutcomeKind, at = after(of.number *
 
 /** One state a status, as the first attempt of a message leaves it. */
 export const states = {
+  held: { status: 'held' },
   scheduled: { status: 'scheduled', sendAt: after(60_000) },
   queued: { status: 'queued', last: ended('not_sent'), dueAt: after(2_000) },
   sending: { status: 'sending', attempt: attempt() },
@@ -122,7 +125,7 @@ export const states = {
     sentAt: after(1_100),
   },
   failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected') },
-  canceled: { status: 'canceled', last: ended('not_sent') },
+  canceled: { status: 'canceled', reason: null, last: ended('not_sent') },
 } as const satisfies { [S in State['status']]: Extract<State, { status: S }> }
 
 export const smsRequest: MessageRequest = {
@@ -146,6 +149,8 @@ export function messageIn(state: State, more: Partial<Message> = {}): Message {
     canonical,
     metadata: {},
     provider: 'fake',
+    ...plain,
+    heldFor: state.status === 'held' ? 'approval' : null,
     createdAt: t0,
     updatedAt: t0,
     sendAt: state.status === 'scheduled' ? state.sendAt : null,
@@ -200,6 +205,19 @@ export const lapse = {
 } as const satisfies Event
 export const expire: Event = { type: 'expire', at: after(86_400_000) }
 export const cancel: Event = { type: 'cancel', apiKey: 'key1', at: after(5_000) }
+export const decided = (decision: ApprovalDecision['decision'], at = after(6_000)): ApprovalDecision => ({
+  decision,
+  by: 'key2',
+  at,
+  from: '203.0.113.7',
+})
+export const approve = (at = after(6_000)) =>
+  ({ type: 'decide', decision: decided('approved', at), at }) as const satisfies Event
+export const decline = (at = after(6_000)) =>
+  ({ type: 'decide', decision: decided('declined', at), at }) as const satisfies Event
+/** @param decision that was made in vain */
+export const moved = (decision: ApprovalDecision | null = null, at = after(6_000)) =>
+  ({ type: 'conversation_moved', decision, at }) as const satisfies Event
 export const settle = (outcome: 'sent' | 'not_sent', number = 1, resend = false): Event => ({
   type: 'settle',
   attemptId: attempt(number).id,

@@ -197,13 +197,22 @@ describe('after any history', () => {
       if (event.type === 'begin' && !changed && statusOf(before) === 'unknown' && before.at >= after(windowMs))
         reached.add('repeat after the window')
       if (statusOf(now) === 'unknown' && before.at >= before.message.notAfter) reached.add('unknown after notAfter')
+      const { decision, heldFor, state } = now.message
+      if (statusOf(before) === 'held' && statusOf(now) === 'scheduled') reached.add('approved for later')
+      if (heldFor !== null && decision !== null && statusOf(now) === 'sent') reached.add('approved and sent')
+      if (state.status === 'canceled' && state.reason !== null)
+        reached.add(decision === null ? state.reason : `${state.reason}, ${decision.decision}`)
       if (now.begun.some(({ identity }) => identity !== now.means.identity)) reached.add('another provider')
       return true
     }
     expect(counterexample(note)).toBeNull()
+    const ofPersons =
+      'approved for later;approved and sent;lapsed;declined, declined;conversation_changed;conversation_changed, approved'
     const hard =
       'corrected,third attempt,two attempts open before the present one,repeat by key,absence,sent again by a person,' +
       'proven while it ran,delivered,undelivered,one of several settled,repeat after the window,unknown after notAfter,another provider,unsettled'
-    expect([...reached].toSorted()).toEqual([...statuses, ...resolutionSources, ...hard.split(',')].toSorted())
+    expect([...reached].toSorted()).toEqual(
+      [...statuses, ...resolutionSources, ...hard.split(','), ...ofPersons.split(';')].toSorted(),
+    )
   })
 })

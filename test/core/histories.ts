@@ -112,6 +112,8 @@ function learn(
     case 'replan':
     case 'expire':
     case 'cancel':
+    case 'decide':
+    case 'conversation_moved':
       break
   }
   // Once the call has ended, what came while it ran is known.
@@ -136,6 +138,8 @@ function isStillRunning({ message: { state } }: History, event: Event): boolean 
     case 'replan':
     case 'expire':
     case 'cancel':
+    case 'decide':
+    case 'conversation_moved':
     case 'settle':
     case 'receipt':
       return true

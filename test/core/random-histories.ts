@@ -3,7 +3,8 @@
  * and by persons who are wrong. Time passes, a second a step or many hours; the provider may become another one.
  */
 import fc from 'fast-check'
-import type { Attempt, EndedAttempt, Message } from '../../src/core/message.ts'
+import type { ApprovalDecision, Attempt, EndedAttempt, Message } from '../../src/core/message.ts'
+import { heldReasons } from '../../src/core/message.ts'
 import { outcomeKinds, type LookResult, type OutcomeKind } from '../../src/core/outcome.ts'
 import type { Event, ReceiptEvent } from '../../src/core/events.ts'
 import type { Absence, RecoveryMeans } from '../../src/core/recovery.ts'
@@ -13,9 +14,11 @@ import {
   begin,
   blind,
   both,
+  decided,
   keyed,
   look,
   messageIn,
+  moved,
   outcomeOf,
   receipt,
   states,
@@ -27,6 +30,8 @@ export type Provider = keyof typeof providers
 
 export type Step =
   | { readonly do: 'begin' | 'expire' | 'cancel' | 'replan' | 'become another provider' }
+  | { readonly do: 'decide'; readonly decision: ApprovalDecision['decision'] }
+  | { readonly do: 'move'; readonly inVain: boolean }
   | { readonly do: 'lapse'; readonly which: number }
   | { readonly do: 'tell'; readonly which: number; readonly kind: OutcomeKind; readonly isReplayPointless: boolean }
   | { readonly do: 'settle'; readonly which: number; readonly outcome: 'sent' | 'not_sent'; readonly resend: boolean }
@@ -95,6 +100,14 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('replan' as const) }) },
   {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('decide' as const),
+      decision: fc.constantFrom('approved' as const, 'approved' as const, 'declined' as const),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('move' as const), inVain: fc.boolean() }) },
+  {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('wait' as const),
@@ -117,16 +130,22 @@ export const history = fc.array(step, { maxLength: 40, size: 'max' })
 
 /** Some are allowed to go out for longer than a provider knows a key. */
 const notAfter = fc.constantFrom(after(24 * hourMs), after(24 * hourMs), after(20_000), after(96 * hourMs))
-const waiting = fc.constantFrom<Message['state']>(states.sending, states.scheduled, {
+const first = fc.constantFrom<Message['state']>(states.sending, states.scheduled, states.held, {
   status: 'queued',
   last: null,
   dueAt: after(0),
 })
+/** Of one that is held: why, and when it is to go once it may. */
+const held = fc.record({
+  heldFor: fc.constantFrom(...heldReasons),
+  sendAt: fc.constantFrom(null, null, after(14_000), after(hourMs)),
+})
 export const starts: fc.Arbitrary<Start> = fc
-  .tuple(fc.constantFrom(...(Object.keys(providers) as Provider[])), waiting, notAfter)
-  .map(([provider, state, until]) => {
+  .tuple(fc.constantFrom(...(Object.keys(providers) as Provider[])), first, held, notAfter)
+  .map(([provider, state, waits, until]) => {
     const rendered = state.status === 'sending' && providers[provider].deduplication !== null ? 'as it was sent' : null
-    return { provider, message: messageIn(state, { notAfter: until, rendered }) }
+    const more = state.status === 'held' ? waits : {}
+    return { provider, message: messageIn(state, { notAfter: until, rendered, ...more }) }
   })
 
 export const firstWorld = ({ provider, message }: Start): World => ({
@@ -164,7 +183,7 @@ export function eventOf({ message, begun, stood, means, at }: World, given: Step
   const of = 'which' in given ? begun.at(-1 - given.which) : undefined
   switch (given.do) {
     case 'begin': {
-      const waits = message.state.status === 'queued' || message.state.status === 'scheduled'
+      const waits = ['held', 'scheduled', 'queued'].includes(message.state.status)
       if (waits && at >= message.notAfter) return { type: 'expire', at } // as the dispatcher does
       const leaseUntil = new Date(at.getTime() + 4_000)
       return begin(message.attempts + 1, means, { startedAt: at, leaseUntil, identity: means.identity })
@@ -175,6 +194,10 @@ export function eventOf({ message, begun, stood, means, at }: World, given: Step
       return { type: 'expire', at }
     case 'cancel':
       return { type: 'cancel', apiKey: 'key1', at }
+    case 'decide':
+      return { type: 'decide', decision: { ...decided(given.decision, at), by: `key${at.getTime()}` }, at }
+    case 'move':
+      return moved(given.inVain && message.state.status === 'held' ? decided('approved', at) : null, at)
     case 'replan':
       return { type: 'replan', means, at, random: 0.5 }
     case 'tell': {

@@ -77,7 +77,7 @@ describe('E1 a receipt proves acceptance', () => {
   test.each([
     ['scheduled', messageIn(states.scheduled)],
     ['queued', messageIn({ status: 'queued', last: null, dueAt: after(0) })],
-    ['canceled', messageIn({ status: 'canceled', last: null })],
+    ['canceled', messageIn({ status: 'canceled', reason: null, last: null })],
     ['expired', messageIn({ status: 'failed', reason: 'expired', last: null })],
   ])('what is %s and was never begun cannot have been accepted', (_, before) => {
     const { message, decision } = applied(before, receipt('delivered'))

@@ -7,14 +7,18 @@ import { advance, decide } from '../../src/core/state-machine.ts'
 import {
   after,
   alarms,
+  approve,
   attempt,
   begin,
   cancel,
+  decided,
+  decline,
   ended,
   entries,
   expire,
   lapse,
   messageIn,
+  moved,
   outcomeOf,
   receipt,
   settle,
@@ -39,6 +43,10 @@ const events: Record<string, Event> = {
   'lease lapsed': lapse,
   expire,
   cancel,
+  approve: approve(),
+  decline: decline(),
+  'conversation moved': moved(),
+  'approved in vain': moved(decided('approved')),
   'looked found': look('found'),
   'looked absent': look('absent'),
   'looked failed': look('failed'),
@@ -54,30 +62,34 @@ const events: Record<string, Event> = {
 
 // · is ignored, ! illegal
 const table = `
-                 | scheduled | queued   | sending | unknown | sent | failed | canceled
-begin            | sending   | sending  | ·       | ·       | ·    | ·      | ·
-accepted         | sent      | sent     | sent    | sent    | ·    | sent   | sent
-rejected         | ·         | ·        | failed  | failed  | ·    | ·      | ·
-not_sent         | ·         | ·        | queued  | queued  | ·    | ·      | ·
-unknown          | ·         | ·        | unknown | ·       | ·    | ·      | ·
-other accepted   | sent      | sent     | sent    | sent    | ·    | sent   | sent
-other rejected   | ·         | ·        | ·       | ·       | ·    | ·      | ·
-other not_sent   | ·         | ·        | ·       | ·       | ·    | ·      | ·
-other unknown    | ·         | ·        | ·       | ·       | ·    | ·      | ·
-lease lapsed     | ·         | ·        | unknown | ·       | ·    | ·      | ·
-expire           | failed    | failed   | ·       | ·       | ·    | ·      | ·
-cancel           | canceled  | canceled | ·       | ·       | ·    | ·      | ·
-looked found     | !         | sent     | sent    | sent    | ·    | sent   | sent
-looked absent    | !         | ·        | ·       | unknown | ·    | ·      | ·
-looked failed    | !         | ·        | ·       | unknown | ·    | ·      | ·
-looked proven    | !         | ·        | ·       | queued  | ·    | ·      | ·
-replan           | ·         | ·        | ·       | ·       | ·    | ·      | ·
-settle sent      | ·         | ·        | ·       | sent    | ·    | ·      | ·
-settle not_sent  | ·         | ·        | ·       | failed  | ·    | ·      | ·
-settle other     | ·         | ·        | ·       | ·       | ·    | ·      | ·
-receipt accepted | ·         | sent     | sending | sent    | ·    | sent   | sent
-receipt delivered | ·        | sent     | sending | sent    | sent | sent   | sent
-receipt undelivered | ·      | sent     | sending | sent    | sent | sent   | sent`
+                    | held     | scheduled | queued   | sending | unknown | sent | failed | canceled
+begin               | ·        | sending   | sending  | ·       | ·       | ·    | ·      | ·
+accepted            | sent     | sent      | sent     | sent    | sent    | ·    | sent   | sent
+rejected            | ·        | ·         | ·        | failed  | failed  | ·    | ·      | ·
+not_sent            | ·        | ·         | ·        | queued  | queued  | ·    | ·      | ·
+unknown             | ·        | ·         | ·        | unknown | ·       | ·    | ·      | ·
+other accepted      | sent     | sent      | sent     | sent    | sent    | ·    | sent   | sent
+other rejected      | ·        | ·         | ·        | ·       | ·       | ·    | ·      | ·
+other not_sent      | ·        | ·         | ·        | ·       | ·       | ·    | ·      | ·
+other unknown       | ·        | ·         | ·        | ·       | ·       | ·    | ·      | ·
+lease lapsed        | ·        | ·         | ·        | unknown | ·       | ·    | ·      | ·
+expire              | canceled | failed    | failed   | ·       | ·       | ·    | ·      | ·
+cancel              | canceled | canceled  | canceled | ·       | ·       | ·    | ·      | ·
+approve             | queued   | ·         | ·        | ·       | ·       | ·    | ·      | ·
+decline             | canceled | ·         | ·        | ·       | ·       | ·    | ·      | ·
+conversation moved  | canceled | canceled  | ·        | ·       | ·       | ·    | ·      | ·
+approved in vain    | canceled | canceled  | ·        | ·       | ·       | ·    | ·      | ·
+looked found        | !        | !         | sent     | sent    | sent    | ·    | sent   | sent
+looked absent       | !        | !         | ·        | ·       | unknown | ·    | ·      | ·
+looked failed       | !        | !         | ·        | ·       | unknown | ·    | ·      | ·
+looked proven       | !        | !         | ·        | ·       | queued  | ·    | ·      | ·
+replan              | ·        | ·         | ·        | ·       | ·       | ·    | ·      | ·
+settle sent         | ·        | ·         | ·        | ·       | sent    | ·    | ·      | ·
+settle not_sent     | ·        | ·         | ·        | ·       | failed  | ·    | ·      | ·
+settle other        | ·        | ·         | ·        | ·       | ·       | ·    | ·      | ·
+receipt accepted    | ·        | ·         | sent     | sending | sent    | ·    | sent   | sent
+receipt delivered   | ·        | ·         | sent     | sending | sent    | sent | sent   | sent
+receipt undelivered | ·        | ·         | sent     | sending | sent    | sent | sent   | sent`
 
 const [head = [], ...body] = table
   .trim()
@@ -101,6 +113,8 @@ describe('every status and every event', () => {
       replan: true,
       expire: true,
       cancel: true,
+      decide: true,
+      conversation_moved: true,
       settle: true,
       receipt: true,
     }
@@ -249,6 +263,7 @@ describe('the next version', () => {
   })
 
   test.each([
+    ['held', null],
     ['scheduled', null],
     ['queued', null],
     ['sending', null],

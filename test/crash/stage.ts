@@ -17,6 +17,7 @@ import { fakeProvider } from '../support/gateway.ts'
 import { mortalGateway, type Asked, type Gateway, type Mishap, type Task } from './mortal.ts'
 import { stopTime } from './passing-time.ts'
 import { callMs, faults, kinds, newVendor, type FaultName, type Kind, type Vendor } from './vendors.ts'
+import { plainSender } from '../support/plain-message.ts'
 
 export const ways = ['synchronous', 'asynchronous', 'scheduled'] as const
 export type Way = (typeof ways)[number]
@@ -250,5 +251,6 @@ const askedBy = ({ id, way }: World): Asked => ({
   waitMs,
   async: way === 'asynchronous',
   traceparent: null,
-  hasPrecondition: false,
+  ifMatch: null,
+  sender: plainSender,
 })

@@ -1,8 +1,8 @@
 /** What people write back is recorded where it belongs, once (record-reply.ts, R1 to R3). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { InboundMessage } from '../../src/operations/record-reply.ts'
 import type { InboundReply } from '../../src/providers/provider.ts'
 import { StoreUnavailable } from '../../src/store/database-errors.ts'
+import type { Inbound } from '../../src/store/conversations.ts'
 import type { Store } from '../../src/store/store.ts'
 import { useDatabase } from '../support/database.ts'
 import { sms, testGateway, type TestGateway } from '../support/gateway.ts'
@@ -12,19 +12,20 @@ import { messageIn, told } from './told.ts'
 const database = useDatabase()
 let gateway: TestGateway
 /** What a store of conversations was told. */
-const recorded: InboundMessage[] = []
+const recorded: Inbound[] = []
 let isAway = false
 
-const withConversations = (store: Store): Store & { recordInbound: (inbound: InboundMessage) => Promise<void> } => ({
+const recording = (store: Store): Store => ({
   ...store,
   recordInbound: async (inbound) => {
     if (isAway) throw new StoreUnavailable('absent', new Error('away'))
     recorded.push(inbound)
+    return store.recordInbound(inbound)
   },
 })
 
 beforeAll(async () => {
-  gateway = await testGateway(database.url, { provider: receivingProvider(), wrapStore: withConversations })
+  gateway = await testGateway(database.url, { provider: receivingProvider(), wrapStore: recording })
 })
 beforeEach(() => {
   recorded.length = 0
@@ -48,6 +49,12 @@ const reply = (from: string, more: Partial<InboundReply> = {}): InboundReply => 
   ...more,
 })
 const tell = async (...replies: readonly InboundReply[]) => hook(gateway, [], { more: { replies } })
+const heardIn = async (conversation: string): Promise<object[]> => {
+  const { data } = (await gateway.get(`/v1/conversations/${conversation}/messages`)).json<{
+    data: { direction: string; inbound?: object }[]
+  }>()
+  return data.flatMap(({ inbound }) => inbound ?? [])
+}
 const counted = async (result: string): Promise<number> => {
   const text = (await gateway.app.inject('/metrics')).body
   return Number(
@@ -61,7 +68,7 @@ test('R1 it goes into the conversation of the newest message to that person', as
   const before = await counted('reply')
   const answer = await tell(reply(to, { at: new Date('2026-12-01T08:00:00Z') }))
   expect([answer.statusCode, answer.body]).toEqual([200, ''])
-  expect(recorded).toEqual([
+  expect(recorded).toMatchObject([
     {
       account: 'default',
       environment: 'live',
@@ -136,10 +143,11 @@ test('R3 no text and no address is logged, whatever becomes of it', async () => 
   expect(said).not.toMatch(/SECRET|4477009/)
 })
 
-test('where no conversations are kept it is acknowledged, and counted', async () => {
-  const without = await testGateway(database.url, { provider: receivingProvider() })
-  const { to } = await sentTo('nowhere to go')
-  expect((await hook(without, [], { more: { replies: [reply(to)] } })).statusCode).toBe(200)
-  expect((await without.app.inject('/metrics')).body).toMatch(/receipts_total\{provider="fake",result="foreign"\} 1/)
-  await without.close()
+test('R2 told again it is the same event, also after the person was written to in another conversation', async () => {
+  const { to } = await sentTo('first')
+  await tell(reply(to, { eventId: 'again' }))
+  await sentTo('second', to)
+  expect((await tell(reply(to, { eventId: 'again' }))).statusCode).toBe(200)
+  expect(await heardIn('first')).toMatchObject([{ text: 'yes please', from: to, source: 'fake', eventId: 'again' }])
+  expect(await heardIn('second')).toEqual([])
 })

@@ -156,9 +156,11 @@ test.each(words)('$word stands only where it may: $because', ({ word, only }) =>
   expect(sources.filter((path) => word.test(codeOf(path)) && !only.test(path))).toEqual([])
 })
 
-test('files in core, operations, workers, providers, store and mcp open with what they own', () => {
+test('files in core, operations, workers, providers, store, mcp and the console open with what they own', () => {
   const silent = sources.filter(
-    (path) => /^src\/(core|operations|workers|providers|store|mcp)\//.test(path) && !textOf(path).startsWith('/**'),
+    (path) =>
+      /^src\/(core|operations|workers|providers|store|mcp|http\/console)\//.test(path) &&
+      !textOf(path).startsWith('/**'),
   )
   expect(silent).toEqual([])
 })

@@ -1,5 +1,6 @@
 /** Claims and changes as operations make them, without operations. */
 import { newUuid as uuidv7 } from '../../src/new-uuid.ts'
+import { contentHash, leaves } from '../../src/core/conversation.ts'
 import { canonicalText, fingerprintOf, fingerprintText } from '../../src/core/fingerprint.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
 import type { Attempt, EndedAttempt, Message, State } from '../../src/core/message.ts'
@@ -8,15 +9,25 @@ import type { Effect } from '../../src/core/events.ts'
 import { advance } from '../../src/core/state-machine.ts'
 import type { Claim } from '../../src/store/claim-message.ts'
 import type { Change } from '../../src/store/save-message.ts'
+import { plain, unbound } from '../support/plain-message.ts'
 
 export const scope = { account: 'default', environment: 'live' } as const
 
 export interface Asked {
   readonly request?: Partial<MessageRequest>
-  readonly as?: 'sending' | 'queued' | 'scheduled'
+  readonly as?: 'held' | 'sending' | 'queued' | 'scheduled'
   readonly secondKey?: string
   readonly leaseMs?: number
+  /** What binds it, and what else is told of its message. */
+  readonly bound?: Partial<Pick<Claim, 'ifVersion' | 'rechecks' | 'guard'>>
+  readonly message?: Partial<Message>
 }
+
+/** A guard by the content of the request. */
+export const guardOf = (
+  { message }: Pick<Claim, 'message'>,
+  { refuses = false, windowS = 900 }: { refuses?: boolean; windowS?: number } = {},
+): Claim['guard'] => ({ contentHash: contentHash(message.request), windowS, refuses })
 
 export function newAttempt(number = 1): Attempt {
   return {
@@ -34,7 +45,10 @@ export function ended(attempt: Attempt, outcome: OutcomeKind): EndedAttempt {
   return { ...attempt, endedAt: new Date(), outcome, evidence }
 }
 
-export function newClaim(key: string, { request = {}, as = 'sending', secondKey, leaseMs = 4_000 }: Asked = {}): Claim {
+export function newClaim(
+  key: string,
+  { request = {}, as = 'sending', secondKey, leaseMs = 4_000, bound = {}, message: more = {} }: Asked = {},
+): Claim {
   const asked = {
     channel: 'sms',
     to: '+447700900123',
@@ -46,6 +60,7 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
   const now = new Date()
   const sendAt = as === 'scheduled' ? new Date(now.getTime() + 60_000) : null
   const states = {
+    held: (): State => ({ status: 'held' }),
     sending: (): State => ({ status: 'sending', attempt: newAttempt() }),
     queued: (): State => ({ status: 'queued', last: null, dueAt: now }),
     scheduled: (): State => ({ status: 'scheduled', sendAt: sendAt ?? now }),
@@ -59,6 +74,8 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
     canonical,
     metadata: {},
     provider: 'fake',
+    ...plain,
+    heldFor: as === 'held' ? 'approval' : null,
     createdAt: now,
     updatedAt: now,
     sendAt,
@@ -73,12 +90,15 @@ export function newClaim(key: string, { request = {}, as = 'sending', secondKey,
     answer: null,
     rendered: null,
     proof: null,
+    ...more,
   }
   return {
     message,
     fingerprint,
     secondKey: secondKey ?? null,
     leaseMs: as === 'sending' ? leaseMs : null,
+    ...unbound,
+    ...bound,
   }
 }
 
@@ -88,7 +108,8 @@ export function changeTo(
   state: State,
   { effects = [], leaseMs = null, mayHaveDueWork = true }: Partial<Omit<Change, 'next'>> & { effects?: Effect[] } = {},
 ): Change {
-  return { next: advance(message, state, {}, new Date()), effects, leaseMs, mayHaveDueWork }
+  const next = advance(message, state, {}, new Date())
+  return { next, effects, leaseMs, mayHaveDueWork, leaves: leaves(message, state) }
 }
 
 export function sentState(message: Message, providerMessageId: string | null = 'p1'): State {

@@ -7,7 +7,7 @@ import { useDatabase } from '../support/database.ts'
 import { accepted, lost, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { tcpProxy, type Fault, type TcpProxy } from '../support/tcp-proxy.ts'
 import { dispatch, lapse, makeDue, rescue, untilStatus } from '../operations/steps.ts'
-import { attemptIn, isReplay, messageIn, present, problemIn, timelineOf, told } from '../operations/told.ts'
+import { attemptIn, isReplay, messageIn, newApiKey, present, problemIn, timelineOf, told } from '../operations/told.ts'
 
 const database = useDatabase()
 let proxy: TcpProxy
@@ -57,6 +57,47 @@ test.each(faults)('faults 19 to 21: an asynchronous claim is cut (%s): queued on
   expect(told(await gateway.send(sms(), { key }))).toBe('201 sent')
   expect([gateway.provider.calls.length, await rowsOf(key)]).toEqual([1, 1])
 })
+
+test.each(faults)(
+  'K2: a claim that asks for a version is cut (%s): one call, and its own claim moves it once',
+  async (fault) => {
+    const [key, conversation] = [named('if-match', fault), named('conversation', fault)]
+    const send = async (to: string) =>
+      gateway.send(sms('v', { conversation }), { key: to, headers: { 'if-match': '"0"' } })
+    proxy.strike('claim', fault)
+    const first = await send(key)
+    expect([told(first), isReplay(first), proxy.pending()]).toEqual(['201 sent', false, 0])
+    const again = await send(key)
+    expect([again.body, isReplay(again)]).toEqual([first.body, true])
+    expect(told(await send(`${key}-other`))).toBe('412 conversation-changed')
+    expect([gateway.provider.calls.length, await rowsOf(key), await rowsOf(`${key}-other`)]).toEqual([1, 1, 0])
+    expect((await gateway.get(`/v1/conversations/${conversation}`)).headers['etag']).toBe('"1"')
+  },
+)
+
+test.each(faults)(
+  'Z1: an approval is cut (%s): it is 503, the same again is 200, and there is one call',
+  async (fault) => {
+    const policy = { requireConversationVersion: false }
+    const agent = await newApiKey(gateway, 'default', { kind: 'agent', scopes: ['send', 'read'], policy })
+    const conversation = named('approval', fault)
+    const held = await gateway.send(sms('a', { conversation }), {
+      key: named('approval', fault),
+      headers: agent.headers,
+    })
+    expect(told(held)).toBe('202 held')
+    const { id, fingerprint } = held.json<{ id: string; fingerprint: string }>()
+    const approve = async () => gateway.post(`/v1/messages/${id}/approve`, { fingerprint }, { prefer: 'wait=0' })
+    proxy.strike('save', fault)
+    expect(told(await approve())).toBe('503 store-unavailable')
+    expect(gateway.provider.calls).toEqual([])
+    expect(told(await approve())).toBe('200 queued')
+    await dispatch(gateway)
+    expect([told(await approve()), gateway.provider.calls.length]).toEqual(['200 sent', 1])
+    expect((await timelineOf(replica, id)).filter(({ type }) => type === 'approved')).toHaveLength(1)
+    expect((await gateway.get(`/v1/conversations/${conversation}`)).headers['etag']).toBe('"1"')
+  },
+)
 
 test.each(faults)('G3: the claim of a whole group is cut (%s): each goes on, one call a key', async (fault) => {
   proxy.strike('claim', fault)

@@ -4,6 +4,9 @@ import { openDatabase, type Database } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import { simulatedStores } from '../simulation/conforming.ts'
 import { useDatabase } from '../support/database.ts'
+import { conversationConformance } from './conformance-conversations.ts'
+import { guardConformance } from './conformance-guard.ts'
+import { talkConformance } from './conformance-of-talk.ts'
 import { storeConformance } from './conformance.ts'
 
 describe('PostgreSQL', () => {
@@ -22,9 +25,15 @@ describe('PostgreSQL', () => {
     for (const one of opened) await one.close()
   })
   storeConformance(() => stores)
+  conversationConformance(() => stores)
+  guardConformance(() => stores)
+  talkConformance(() => stores)
 })
 
 describe('the simulated data base', () => {
   const stores = simulatedStores()
   storeConformance(() => stores)
+  conversationConformance(() => stores)
+  guardConformance(() => stores)
+  talkConformance(() => stores)
 })

@@ -200,7 +200,7 @@ export function storeConformance(open: () => readonly [Store, Store]): void {
     await one().saveMessage(withPlan)
     const withNone = await change(waits, unknown(waits))
     await one().saveMessage(withNone)
-    expect(await other().findUnknownIds(10_000)).toEqual(expect.arrayContaining([planned.id, waits.id]))
+    expect(await other().findWaitingIds('unknown', 10_000)).toEqual(expect.arrayContaining([planned.id, waits.id]))
     const { reconciled, unknown: ofPersons } = await other().countDueWork()
     expect([reconciled - before.reconciled, ofPersons - before.unknown]).toEqual([1, 1])
     expect([await isTaken('reconcile', planned), await isTaken('reconcile', waits)]).toEqual([true, false])
@@ -211,7 +211,7 @@ export function storeConformance(open: () => readonly [Store, Store]): void {
     const next = advance(withPlan.next, sent, { resolution }, await soon(0))
     await one().saveMessage({ next, effects: [], leaseMs: null, mayHaveDueWork: true })
     expect(await present(planned)).toEqual(next)
-    expect(await other().findUnknownIds(10_000)).not.toContain(planned.id)
+    expect(await other().findWaitingIds('unknown', 10_000)).not.toContain(planned.id)
   })
 
   test('a row that no sequence of events makes is refused, and nothing is written', async () => {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDatabase, type Database } from '../../src/store/database.ts'
-import { findConversation, type ReplySearch } from '../../src/store/find-conversation.ts'
+import { findConversationOfReply, type ReplySearch } from '../../src/store/find-conversation.ts'
 import { useDatabase } from '../support/database.ts'
 import { insertMessage, rightRows, type Row } from './rows.ts'
 
@@ -22,7 +22,7 @@ async function sent(more: Row = {}): Promise<string> {
   return id
 }
 const search = async (recipients: readonly string[], more: Partial<ReplySearch> = {}) =>
-  findConversation(database, {
+  findConversationOfReply(database, {
     provider: 'fake',
     environment: 'live',
     recipients,
@@ -104,7 +104,7 @@ test('it is two look-ups by index, however many messages there are', async () =>
       return []
     },
   }
-  await findConversation(explaining, {
+  await findConversationOfReply(explaining, {
     provider: 'fake',
     environment: 'live',
     recipients: ['a', 'b'],

@@ -1,6 +1,6 @@
 /** Rows and messages: what is written reads back the same, in every state; an impossible row throws. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Message, Plan, Resolution, State } from '../../src/core/message.ts'
+import type { ApprovalDecision, Message, Plan, Resolution, State } from '../../src/core/message.ts'
 import { statuses } from '../../src/core/message.ts'
 import { openAttempt } from '../../src/core/recovery.ts'
 import { openDatabase, type Database } from '../../src/store/database.ts'
@@ -48,7 +48,16 @@ const lateRefusal = {
 
 const open = [openAttempt(ended(first, 'unknown'))]
 
+const approved: ApprovalDecision = { decision: 'approved', by: 'someone', at: new Date(), from: '2001:db8::1' }
+const declined: ApprovalDecision = { ...approved, decision: 'declined' }
+
 const states: [string, State, Partial<Message>?][] = [
+  ['held', { status: 'held' }],
+  ['scheduled, and approved', { status: 'scheduled', sendAt: soon }, { decision: approved }],
+  ['queued, and approved', { status: 'queued', last: null, dueAt: soon }, { decision: approved }],
+  ['declined', { status: 'canceled', reason: 'declined', last: null }, { decision: declined }],
+  ['lapsed', { status: 'canceled', reason: 'lapsed', last: null }],
+  ['approved in vain', { status: 'canceled', reason: 'conversation_changed', last: null }, { decision: approved }],
   ['scheduled', { status: 'scheduled', sendAt: soon }],
   ['queued, never called', { status: 'queued', last: null, dueAt: soon }],
   ['queued again', { status: 'queued', last: ended(first, 'not_sent'), dueAt: soon }],
@@ -95,8 +104,8 @@ const states: [string, State, Partial<Message>?][] = [
     },
     { resolution: { ...byPerson, outcome: 'not_sent' } },
   ],
-  ['canceled', { status: 'canceled', last: null }],
-  ['canceled after a try', { status: 'canceled', last: ended(first, 'not_sent') }],
+  ['canceled', { status: 'canceled', reason: null, last: null }],
+  ['canceled after a try', { status: 'canceled', reason: null, last: ended(first, 'not_sent') }],
 ]
 
 test('every status is among the states of this test', () => {
@@ -131,7 +140,10 @@ function withLease(message: Message, leaseUntil: Date | null): Message {
 test.each(states)(
   'a message that is %s reads back as it was written, however it is read',
   async (_, state, more = {}) => {
-    const had = await claimed({ as: state.status === 'scheduled' ? 'scheduled' : 'queued' })
+    const wasHeld = 'decision' in more || ('reason' in state && state.reason === 'lapsed')
+    const waits = state.status === 'held' || state.status === 'scheduled' ? state.status : 'queued'
+    const heldFor = wasHeld ? 'duplicate' : null
+    const had = await claimed({ as: waits, message: waits === 'held' ? {} : { heldFor } })
     const attempted = 'attempt' in state || ('last' in state && state.last !== null)
     const before: Message = {
       ...had,
@@ -158,6 +170,36 @@ test('a second attempt reads back with its number', async () => {
   const [found] = await store.findMessages([message.id])
   expect(found).toEqual(withLease(again.next, await leaseOf(message.id)))
   expect(found).toMatchObject({ attempts: 2, open: [], state: { attempt: { number: 2 } } })
+})
+
+test('what bound a claim reads back: who sent it, why it is held, on which version, like which one, and where it may go', async () => {
+  const alike = await claimed({ as: 'queued' })
+  const conversation = 'bound'
+  await claimed({ as: 'queued', request: { conversation } })
+  const message = await claimed({
+    as: 'held',
+    request: { conversation },
+    bound: { rechecks: true },
+    message: {
+      heldFor: 'duplicate',
+      possibleDuplicateOf: alike.id,
+      sentBy: 'agent7',
+      allowedProviders: ['b', 'a "b"'],
+    },
+  })
+  expect(message).toMatchObject({
+    state: { status: 'held' },
+    heldFor: 'duplicate',
+    decision: null,
+    sentBy: 'agent7',
+    conversationVersion: 1,
+    possibleDuplicateOf: alike.id,
+    allowedProviders: ['b', 'a "b"'],
+  })
+  await expectFoundEverywhere(message)
+  const free = await claimed({ as: 'queued', message: { sentBy: null, allowedProviders: [] } })
+  expect(free).toMatchObject({ sentBy: null, heldFor: null, conversationVersion: null, allowedProviders: [] })
+  await expectFoundEverywhere(free)
 })
 
 test('what was asked reads back whole: members, metadata, texts of any script, times and trace', async () => {

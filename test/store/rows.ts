@@ -16,7 +16,14 @@ const attempt: Row = {
 const ended = (outcome: string): Row => ({ ...attempt, attempt_ended_at: at, outcome, evidence: '{}' })
 const answer: Row = { answer_status: 201 }
 
+const approved: Row = { held_for: 'approval', decision: '{}' }
+const held: Row = { status: 'held', held_for: 'approval' }
+
 export const rightRows = {
+  held,
+  'held, for it looks like another': { ...held, held_for: 'duplicate', conversation_version: 0 },
+  'queued, and approved': { status: 'queued', due_at: at, ...approved },
+  'scheduled, and approved': { status: 'scheduled', send_at: at, ...approved },
   scheduled: { status: 'scheduled', send_at: at },
   queued: { status: 'queued', due_at: at },
   'queued again': { status: 'queued', due_at: at, ...ended('not_sent') },
@@ -38,6 +45,11 @@ export const rightRows = {
     ...answer,
   },
   canceled: { status: 'canceled', ...answer },
+  declined: { status: 'canceled', canceled_reason: 'declined', ...approved, ...answer },
+  lapsed: { status: 'canceled', canceled_reason: 'lapsed', held_for: 'duplicate', ...answer },
+  'canceled by its sender, though held': { status: 'canceled', held_for: 'approval', ...answer },
+  'canceled, for its conversation moved': { status: 'canceled', canceled_reason: 'conversation_changed', ...answer },
+  'approved in vain': { status: 'canceled', canceled_reason: 'conversation_changed', ...approved, ...answer },
   'canceled after a try': { status: 'canceled', ...ended('not_sent'), ...answer },
 } as const satisfies Record<string, Row>
 

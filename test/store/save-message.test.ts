@@ -141,7 +141,7 @@ test('state, due work, events and answer of a change are written in one transact
 test('a change that the data base refuses writes no event and leaves the due work alone', async () => {
   const message = await claimed({ as: 'queued' })
   const before = await written(message)
-  const impossible = changeTo(message, { status: 'canceled', last: null }, { effects: [note()] })
+  const impossible = changeTo(message, { status: 'canceled', reason: null, last: null }, { effects: [note()] })
   const refused = store.saveMessage({ ...impossible, next: { ...impossible.next, answer: null } })
   await expect(refused).rejects.toThrow(/final_has_its_answer/)
   expect(await written(message)).toEqual(before)
@@ -189,11 +189,11 @@ test('due work: set with a dispatch, cleared without, and left alone where none 
   )
   await store.saveMessage(waits)
   expect(await written(message)).toMatchObject({ task: 'dispatch', due: dueAt })
-  const canceled = changeTo(waits.next, { status: 'canceled', last })
+  const canceled = changeTo(waits.next, { status: 'canceled', reason: null, last })
   await store.saveMessage({ ...canceled, mayHaveDueWork: false })
   expect(await written(message)).toMatchObject({ status: 'canceled', task: 'dispatch' })
   const other = await claimed({ as: 'queued' })
-  await store.saveMessage(changeTo(other, { status: 'canceled', last: null }))
+  await store.saveMessage(changeTo(other, { status: 'canceled', reason: null, last: null }))
   expect(await written(other)).toMatchObject({ status: 'canceled', task: null })
 })
 
@@ -204,7 +204,7 @@ test('an intent is given free by failed and canceled, and by nothing else', asyn
   await store.saveMessage(changeTo(sent, sentState(sent)))
   const canceled = await claimed({ as: 'queued', request: { intent: 'freed' } })
   expect([await guard(sent), await guard(canceled)]).toEqual(['kept', 'freed'])
-  await store.saveMessage(changeTo(canceled, { status: 'canceled', last: null }))
+  await store.saveMessage(changeTo(canceled, { status: 'canceled', reason: null, last: null }))
   expect([await guard(sent), await guard(canceled)]).toEqual(['kept', null])
 })
 

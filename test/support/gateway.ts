@@ -115,7 +115,7 @@ export interface TestGateway {
   readonly logged: string[]
   send(body: unknown, options?: SendOptions): Promise<LightMyRequestResponse>
   get(path: string, headers?: Record<string, string>): Promise<LightMyRequestResponse>
-  post(path: string, body?: unknown): Promise<LightMyRequestResponse>
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
   close(): Promise<void>
 }
 
@@ -133,6 +133,7 @@ export interface TestGatewayOptions {
   /** Stands between the operations and the real store. */
   readonly wrapStore?: (store: Store) => Store
   readonly clock?: (real: Clock) => Clock
+  readonly trustedProxies?: readonly string[]
 }
 
 export async function testGateway(databaseUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
@@ -177,6 +178,7 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
     authenticate: authenticator(store, apiKey, clock),
     readiness: { draining: () => false },
     bodyLimitBytes: 1_048_576,
+    trustedProxies: options.trustedProxies ?? [],
   })
   const request = async (asked: InjectOptions): Promise<LightMyRequestResponse> =>
     app.inject({ ...asked, headers: { authorization: `Bearer ${apiKey}`, ...asked.headers } })
@@ -198,13 +200,13 @@ export async function testGateway(databaseUrl: string, options: TestGatewayOptio
         payload: typeof body === 'string' ? body : JSON.stringify(body),
       }),
     get: async (url, headers = {}) => request({ method: 'GET', url, headers }),
-    post: async (url, body) =>
+    post: async (url, body, headers = {}) =>
       request({
         method: 'POST',
         url,
         ...(body === undefined
-          ? {}
-          : { headers: { 'content-type': 'application/json' }, payload: JSON.stringify(body) }),
+          ? { headers }
+          : { headers: { 'content-type': 'application/json', ...headers }, payload: JSON.stringify(body) }),
       }),
     close: async () => {
       await calls.idle()

@@ -11,6 +11,7 @@ import { outcomeKinds, type LookResult, type Outcome, type OutcomeKind } from '.
 import type { Event } from '../../src/core/events.ts'
 import type { RecoveryMeans } from '../../src/core/recovery.ts'
 import { decide } from '../../src/core/state-machine.ts'
+import { plain } from './plain-message.ts'
 
 export const at = new Date('2026-12-01T09:00:00.000Z')
 export const attempt: Attempt = { id: 'a1', number: 1, provider: 'p', identity: 'i', startedAt: at, leaseUntil: at }
@@ -23,6 +24,7 @@ export const ended = (outcome: OutcomeKind): EndedAttempt => ({
 
 /** A state of each status, as ordinary as it can be. */
 export const ordinaryStates: { [S in Status]: Extract<State, { status: S }> } = {
+  held: { status: 'held' },
   scheduled: { status: 'scheduled', sendAt: at },
   queued: { status: 'queued', last: ended('not_sent'), dueAt: at },
   sending: { status: 'sending', attempt },
@@ -33,7 +35,7 @@ export const ordinaryStates: { [S in Status]: Extract<State, { status: S }> } = 
   },
   sent: { status: 'sent', attempt: ended('accepted'), providerMessageId: null, sentAt: at },
   failed: { status: 'failed', reason: 'provider_refused', last: ended('rejected') },
-  canceled: { status: 'canceled', last: null },
+  canceled: { status: 'canceled', reason: null, last: null },
 }
 
 export function messageIn(state: State): Message {
@@ -47,13 +49,15 @@ export function messageIn(state: State): Message {
     canonical: '{}',
     metadata: {},
     provider: 'p',
+    ...plain,
+    heldFor: state.status === 'held' ? 'approval' : null,
     createdAt: at,
     updatedAt: at,
     sendAt: state.status === 'scheduled' ? state.sendAt : null,
     notAfter: new Date(at.getTime() + 86_400_000),
     traceparent: null,
     version: 1,
-    attempts: state.status === 'scheduled' || state.status === 'canceled' ? 0 : 1,
+    attempts: state.status === 'held' || state.status === 'scheduled' || state.status === 'canceled' ? 0 : 1,
     open: [],
     resolution: null,
     delivery: null,
@@ -132,6 +136,9 @@ export const events: Readonly<Record<string, Event>> = {
   replan: { type: 'replan', means, at, random: 0 },
   expire: { type: 'expire', at },
   cancel: { type: 'cancel', apiKey: 'k', at },
+  approve: { type: 'decide', decision: { decision: 'approved', by: 'k', at, from: '::1' }, at },
+  decline: { type: 'decide', decision: { decision: 'declined', by: 'k', at, from: '::1' }, at },
+  'conversation moved': { type: 'conversation_moved', decision: null, at },
   'settle: sent': { ...settle, outcome: 'sent', resend: false },
   'settle: not sent': { ...settle, outcome: 'not_sent', resend: false },
   'settle: resend': { ...settle, outcome: 'not_sent', resend: true },

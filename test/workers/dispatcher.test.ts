@@ -7,7 +7,7 @@ import * as dispatcher from '../../src/workers/dispatcher.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, notSent, sms, testGateway, until, type TestGateway } from '../support/gateway.ts'
 import { dispatch, dispatchNothing, dueInMs, makeDue, steerableClock } from '../operations/steps.ts'
-import { heldOutcome, messageIn, present, told, uuidOf } from '../operations/told.ts'
+import { heldOutcome, messageIn, newApiKey, present, timelineOf, told, uuidOf } from '../operations/told.ts'
 
 const database = useDatabase()
 const { steer, clock } = steerableClock()
@@ -92,6 +92,57 @@ test('X1, E10 a pause never leads past notAfter: then the message is expired, an
   expect(await present(gateway, id)).toMatchObject({ status: 'failed', statusReason: 'expired' })
   expect(gateway.provider.calls).toHaveLength(1)
   expect(await dueInMs(database, id)).toBeNull()
+})
+
+test('X1 what is held is left alone until notAfter, however often it is taken, and has lapsed then', async () => {
+  const policy = { requireConversationVersion: false }
+  const agent = await newApiKey(gateway, 'default', { kind: 'agent', scopes: ['send', 'read'], policy })
+  const answer = await gateway.send(sms('held', { ttlSeconds: 600 }), { key: 'held', headers: agent.headers })
+  const { id } = messageIn(answer)
+  const due = async (): Promise<object[]> =>
+    database.query(
+      `SELECT task, round(extract(epoch FROM due_at - now()) / 10)::int * 10 AS s FROM due_work WHERE message_id = $1`,
+      [uuidOf(id)],
+    )
+  const takeNow = async (): Promise<void> => {
+    await database.query(`UPDATE due_work SET due_at = now() - interval '1 ms' WHERE message_id = $1`, [uuidOf(id)])
+    expect(await passWith({}, { due: 'as it is' })).toBe(1)
+  }
+  expect([told(answer), await due()]).toEqual(['202 held', [{ task: 'held', s: 600 }]])
+  await takeNow()
+  await takeNow()
+  expect([(await present(gateway, id)).status, await due()]).toEqual(['held', [{ task: 'held', s: 600 }]])
+  steer.aheadMs = 600_100
+  await takeNow()
+  expect(await present(gateway, id)).toMatchObject({ status: 'canceled', statusReason: 'lapsed', attempts: 0 })
+  expect([gateway.provider.calls, await due()]).toEqual([[], []])
+})
+
+test('X1 what a person approved is called once, and what was approved too, and whose conversation moved by that, is not', async () => {
+  const policy = { requireConversationVersion: false }
+  const agent = await newApiKey(gateway, 'default', { kind: 'agent', scopes: ['send', 'read'], policy })
+  const ask = async (text: string) => {
+    const options = { key: `approved-${text}`, headers: agent.headers }
+    return messageIn(await gateway.send(sms(text, { conversation: 'approvals', delaySeconds: 60 }), options))
+  }
+  const approve = async ({ id }: { id: string }) => {
+    const { fingerprint } = (await gateway.get(`/v1/messages/${id}`)).json<{ fingerprint: string }>()
+    return gateway.post(`/v1/messages/${id}/approve`, { fingerprint }, { prefer: 'respond-async' })
+  }
+  const [first, second] = [await ask('one'), await ask('two')]
+  expect([told(await approve(first)), told(await approve(second))]).toEqual(['200 scheduled', '200 scheduled'])
+  steer.aheadMs = 61_000
+  for (const { id } of [first, second]) {
+    await database.query(`UPDATE due_work SET due_at = now() - interval '1 ms' WHERE message_id = $1`, [uuidOf(id)])
+    expect(await passWith({}, { due: 'as it is' })).toBe(1)
+  }
+  expect(gateway.provider.calls.map(({ messageId }) => messageId)).toEqual([first.id])
+  expect(await present(gateway, second.id)).toMatchObject({ status: 'canceled', statusReason: 'conversation_changed' })
+  expect((await timelineOf(gateway, second.id)).map(({ type }) => type)).toEqual([
+    'claimed',
+    'approved',
+    'conversation_changed',
+  ])
 })
 
 test('X2 what meets no free slot is put off for a moment, not lost and not called', async () => {

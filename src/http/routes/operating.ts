@@ -70,9 +70,10 @@ export function operatingRoutes(app: FastifyInstance, deps: Deps, readiness: Rea
       for (const { name } of deps.providers.all())
         metrics.providerStopped.set({ provider: name }, deps.slots.isStopped(name) ? 1 : 0)
       await store.countDueWork().then(
-        ({ waiting, reconciled, unknown, oldestUnknownS }) => {
+        ({ waiting, held, reconciled, unknown, oldestUnknownS }) => {
           metrics.storeUp.set(1)
           metrics.dueWork.set(waiting)
+          metrics.held.set(held)
           metrics.unknown.set({ waits_for: 'gateway' }, reconciled)
           metrics.unknown.set({ waits_for: 'person' }, unknown)
           metrics.unknownOldest.set(oldestUnknownS)
