@@ -15,6 +15,8 @@ export interface ApiMessage {
   readonly sentAt: string | null
   readonly delivery: { readonly status: string; readonly at: string } | null
   readonly possibleDuplicateOf?: string | null
+  /** At which its conversation must still be when it leaves; null: it leaves at any. */
+  readonly conversationVersion?: number | null
 }
 
 export type ApiEntry =
@@ -46,6 +48,7 @@ export interface ApiCheck {
   readonly key: { readonly message: ApiReference | null } | null
   readonly intent: { readonly message: ApiReference | null } | null
   readonly duplicate: { readonly message: ApiReference | null } | null
+  readonly approval: { readonly required: boolean }
   readonly provider: string | null
   readonly text: { readonly encoding: string; readonly characters: number; readonly segments: number } | null
 }

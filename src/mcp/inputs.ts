@@ -5,8 +5,7 @@
 import { Type, type Static, type TSchema } from 'typebox'
 import { channels } from '../core/message-content.ts'
 import { requestSchemas } from '../http/request-schemas.ts'
-import { line, strict } from '../http/schema-parts.ts'
-import { messageId } from '../http/schemas.ts'
+import { line, messageId, strict } from '../http/schema-parts.ts'
 
 const controls = '\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029'
 /** `.` and `..` cannot stand in a path: whoever reads a URL takes them for steps. No look-ahead: not every client's engine has it. */
@@ -26,7 +25,7 @@ const proposal = (content: TSchema) =>
       conversation,
       version: Type.Integer({
         minimum: 0,
-        maximum: Number.MAX_SAFE_INTEGER,
+        maximum: 999_999_999, // of an If-Match (core/conversation.ts)
         description: 'The version that read_conversation told you just now. Never guess it, never count it up.',
       }),
       intent: line(255, {
@@ -46,6 +45,13 @@ const proposal = (content: TSchema) =>
       cc,
       bcc,
       replyTo,
+      replaces: Type.Optional(
+        Type.Unsafe<string>({
+          ...messageId,
+          description:
+            'The id of a message for the same intent that this one takes the place of. Only for one that will not be sent, because the conversation has moved on since, or for one that came to nothing and that a person has asked you for again.',
+        }),
+      ),
       reference,
       provider,
       sendAt,

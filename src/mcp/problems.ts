@@ -3,7 +3,8 @@
  * is for callers who choose their keys; an agent's tool makes the key, so what is said of keys is left out here.
  *
  * P1. One sentence says what to do next, and none ever proposes another intent, other words or another way round:
- *     a model that was refused would take it, and the same thing would be said twice.
+ *     a model that was refused would take it, and the same thing would be said twice. `replaces` is named only for what
+ *     will never be sent.
  * P2. No problem tells the present version of a conversation: reading it is the only way to learn it.
  * P3. A type that is not known here (a newer gateway's) is judged by `retryable` alone.
  */
@@ -25,6 +26,9 @@ export interface AgentProblem {
 }
 
 export const readAgain = 'read the conversation again with read_conversation, and propose only if it is still needed'
+/** Of what came to nothing: nobody is asked twice for it unless they want to be. */
+export const ifAskedAgain = (id: string): string =>
+  `tell a person, and only if they ask for it again, propose it after a new reading with \`replaces\` set to ${id}`
 const first = ({ message }: AgentProblem): string =>
   message === null ? 'the first message' : `${message.id} (${message.status})`
 const ask = ({ message }: AgentProblem): string =>
@@ -47,24 +51,23 @@ const advice: Readonly<Record<string, Advice>> = {
   'not-found': () => 'Check the id: there is nothing of that name that this API key may see.',
   'in-progress': (problem) =>
     `The first call is still being worked on: ${repeat(problem)}, and propose nothing else for it meanwhile.`,
+  'too-late': (problem) => `It cannot be replaced any more: ask ${ask(problem)} what became of it.`,
   'key-void': () => 'It was ruled out for good and nothing is sent: do not propose it again.',
   'result-expired': (problem) => `It ended long ago as ${first(problem)}: do not send it again.`,
   'message-canceled': (problem) =>
     `It was canceled and nothing was sent: ask ${ask(problem)} why, and if a person declined it, do not propose it again.`,
   'possible-duplicate': (problem) =>
-    `Do not send this again, in these or in other words: ${first(problem)} already says what it is for.`,
+    `Do not send this again, in these or in other words: ${first(problem)} is for the same, and get_message tells how it stands.`,
   'conversation-changed': () => `The conversation has moved on since you read it: ${readAgain}.`,
   'conversation-version-required': () => `Nothing was sent: ${readAgain}.`,
   'request-timeout': safeToRepeat,
   'payload-too-large': () => 'Say it in less, and call again with the same conversation, version and intent.',
   'idempotency-key-reused': (problem) =>
-    `You have already proposed a message for this intent at this version: look at ${ask(problem)}, and do not propose it again in other words.`,
+    `A message for this intent was proposed at this version already: look at ${ask(problem)}, and do not propose it again in other words.`,
   'no-provider': () => 'Tell a person that no provider is set up for this; if you named a provider, leave it out.',
   'message-rejected': () =>
     'Nothing was sent, because the provider refuses it: tell a person, and if they correct it, read the conversation again before you propose it.',
-  // Its key is used up until the version moves.
-  'message-expired': () =>
-    'Nothing was sent in time: tell a person, and propose it again only once the conversation has moved on and if it is still needed.',
+  'message-expired': ({ message }) => `Nothing was sent in time: ${ifAskedAgain(message?.id ?? 'its id')}.`,
   'rate-limited': safeToRepeat,
   'internal-error': safeToRepeat,
   'store-unavailable': safeToRepeat,
@@ -124,7 +127,7 @@ const telling = new Set([
 /** The detail less the catalogue's advice; a detail that ends otherwise is a newer gateway's, and its title is enough. */
 function happened(name: string, title: string, detail: unknown, errors: AgentProblem['errors']): string {
   if (name === 'idempotency-key-reused' && errors.length > 0)
-    return `What you propose now differs from what you proposed first: ${errors.map(({ pointer }) => pointer).join(', ')}.`
+    return `What you propose now differs from what was proposed first: ${errors.map(({ pointer }) => pointer).join(', ')}.`
   if (name === 'invalid-request' && errors.length > 0) return `${title}.` // `errors` tell the rest
   const own = Object.hasOwn(problems, name) ? problems[name as keyof typeof problems].advice : null
   if (own === null || !telling.has(name) || typeof detail !== 'string' || !detail.endsWith(own)) return `${title}.`

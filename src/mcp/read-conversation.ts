@@ -23,6 +23,7 @@ const entryShape = Type.Object(
     said: Type.String(),
     id: Type.String(),
     status: nullable(Type.String(), { description: 'What became of a message of ours.' }),
+    statusReason: nullable(Type.String(), { description: 'Why, in a word, where the status does not say it all.' }),
     intent: nullable(Type.String()),
   },
   strict,
@@ -59,7 +60,7 @@ export async function readConversation(call: Call, { conversation, limit }: Read
   const pending = [
     ...older.filter(({ id }) => !known.has(id)),
     ...inPage.filter(({ status }) => pendingStatuses.includes(status)).toReversed(),
-  ].map(shown)
+  ].map((message) => shown(message, version))
   const entries = data.map(entryOf).toReversed()
   const reading = { conversation, version, entries, hasOlder: nextCursor !== null, pending }
   return good('reading', reading, transcript(reading), nextStep(reading))
@@ -84,10 +85,10 @@ function entryOf(entry: ApiEntry): Entry {
   const { direction, at } = entry
   if (entry.direction === 'inbound') {
     const { id, from, text } = entry.inbound
-    return { direction, at, from, to: null, said: text, id, status: null, intent: null }
+    return { direction, at, from, to: null, said: text, id, status: null, statusReason: null, intent: null }
   }
-  const { id, status, intent, to, said } = shown(entry.message)
-  return { direction, at, from: null, to, said, id, status, intent }
+  const { id, status, statusReason, intent, to, said } = shown(entry.message, null)
+  return { direction, at, from: null, to, said, id, status, statusReason, intent }
 }
 
 type Reading = Static<typeof readingShape>
@@ -107,17 +108,34 @@ function transcript({ conversation, version, entries, hasOlder, pending }: Readi
   ].join('\n')
 }
 
-const headOf = ({ at, from, to, id, status, intent }: Entry): string =>
-  from === null ? `${at} we to ${to}: ${status}, ${id}${forIntent(intent)}` : `${at} ${oneLine(from)} wrote:`
+const headOf = ({ at, from, to, id, status, statusReason, intent }: Entry): string =>
+  from === null
+    ? `${at} we to ${to}: ${status}${statusReason === null ? '' : ` (${statusReason})`}, ${id}${forIntent(intent)}`
+    : `${at} ${oneLine(from)} wrote:`
 
 const forIntent = (intent: string | null): string => (intent === null ? '' : `, for ${intent}`)
 /** The name of a sender is theirs to choose. */
 const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
 
-const pendingLine = ({ id, status, intent, sendAt }: ShownMessage): string =>
-  `${id} is ${status}${forIntent(intent)}${status === 'scheduled' && sendAt !== null ? `, to be sent at ${sendAt}` : ''}`
+function pendingLine({ id, status, intent, sendAt, overtaken }: ShownMessage): string {
+  const when = status === 'scheduled' && sendAt !== null ? `, to be sent at ${sendAt}` : ''
+  return overtaken
+    ? `${id} is ${status}${forIntent(intent)}, and will not be sent: the conversation has moved on since it was proposed`
+    : `${id} is ${status}${forIntent(intent)}${when}`
+}
 
-const nextStep = ({ version, pending }: Reading): string =>
-  pending.length === 0
-    ? `If a message is still needed, propose it with version ${version}.`
-    : `Propose nothing that a pending message already says; if another message is still needed, propose it with version ${version}.`
+/** One sentence (problems.ts, P1), with a part for what stands in the reading. */
+function nextStep({ version, entries, pending }: Reading): string {
+  const live = pending.some(({ overtaken }) => !overtaken)
+  const declined = entries.some(({ statusReason }) => statusReason === 'declined')
+  const late = pending.some(({ overtaken }) => overtaken)
+  return [
+    ...(live ? ['propose nothing that a pending message already says'] : []),
+    ...(declined ? ['propose nothing that a person declined'] : []),
+    `if ${live || declined ? 'another' : 'a'} message is still needed, propose it with version ${version}`,
+    ...(late ? ['if it is for the same as a pending one that will not be sent, set `replaces` to the id of that'] : []),
+  ]
+    .join('; ')
+    .replace(/^./, (letter) => letter.toUpperCase())
+    .concat('.')
+}

@@ -50,14 +50,19 @@ export const messageShape = Type.Object(
     sentAt: nullable(Type.String()),
     delivery: nullable(Type.Object({ status: Type.String(), at: Type.String() }, strict)),
     possibleDuplicateOf: nullable(Type.String(), { description: 'The message that it seems to repeat.' }),
+    overtaken: Type.Boolean({
+      description: 'It waits, and will not be sent: the conversation has moved on since it was proposed.',
+    }),
   },
   strict,
 )
 export type ShownMessage = Static<typeof messageShape>
 
-export function shown(message: ApiMessage): ShownMessage {
+/** @param version at which its conversation is now; null: it is not known */
+export function shown(message: ApiMessage, version: number | null): ShownMessage {
   const { id, status, statusReason, conversation, intent, channel, to, createdAt, sendAt, notAfter, sentAt } = message
-  const { content, delivery, possibleDuplicateOf = null } = message
+  const { content, delivery, possibleDuplicateOf = null, conversationVersion = null } = message
+  const waits = status === 'held' || status === 'scheduled'
   return {
     id,
     status,
@@ -73,6 +78,7 @@ export function shown(message: ApiMessage): ShownMessage {
     sentAt,
     delivery: delivery === null ? null : { status: delivery.status, at: delivery.at },
     possibleDuplicateOf,
+    overtaken: waits && version !== null && conversationVersion !== null && conversationVersion < version,
   }
 }
 
@@ -108,7 +114,7 @@ export function bad(name: string, problem: AgentProblem): CallToolResult {
   const { type, sent, retryable, errors } = problem
   const told = [
     problem.happened,
-    ...errors.map(({ pointer, detail }) => `${pointer}: ${detail}.`),
+    ...errors.map(({ pointer, detail }) => `${pointer === '' ? '' : `${pointer}: `}${detail.replace(/\.$/, '')}.`),
     `(${type}; sent: ${sent ?? 'not told'}; retryable: ${retryable ? 'yes' : 'no'})`,
   ]
   return {

@@ -18,6 +18,7 @@ import type { TSchema } from 'typebox'
 import { problemBody } from '../core/problems.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import { Refusal } from '../operations/refusal.ts'
+import { checkMessage, checkShape } from './check-message.ts'
 import { NoAnswer, type Call, type CallAnswer } from './call.ts'
 import {
   getShape,
@@ -29,7 +30,7 @@ import {
   type ReadInput,
 } from './inputs.ts'
 import { noAnswer, problemOf } from './problems.ts'
-import { checkMessage, checkShape, getMessage, proposeMessage } from './propose-message.ts'
+import { getMessage, proposeMessage } from './propose-message.ts'
 import { readConversation, readingShape } from './read-conversation.ts'
 import { bad, messageShape, resultShape } from './results.ts'
 

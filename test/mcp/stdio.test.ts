@@ -88,7 +88,7 @@ test('a lost answer is safe to ask for again, and the repeat finds what the firs
 
   gateway.script = null
   const again = await agent.use('propose_message', proposal)
-  expect(again.text).toMatch(/^You had proposed this before/)
+  expect(again.text).toMatch(/^This was proposed before/)
   expect(gateway.messages).toHaveLength(1)
 
   await gateway.close()

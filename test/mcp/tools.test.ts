@@ -103,7 +103,7 @@ describe.each(transports)('over %s', (transport) => {
     const first = await propose('again', 0)
     const again = await propose('again', 0)
     expect(again.data.message).toEqual(first.data.message)
-    expect(again.text).toMatch(/^You had proposed this before\. /)
+    expect(again.text).toMatch(/^This was proposed before\. /)
     expect(gateway.messages.filter(({ conversation }) => conversation === 'again')).toHaveLength(1)
   })
 
@@ -146,6 +146,9 @@ describe.each(transports)('over %s', (transport) => {
     const declined = await agent.use('get_message', { id })
     expect(declined.text).toContain('is canceled (declined)')
     expect(declined.next).toBe('A person declined it: do not propose it again, in these or in other words.')
+    const reading = await agent.use('read_conversation', { conversation: 'decided' })
+    expect(reading.text).toContain(`canceled (declined), ${id}`)
+    expect(reading.next).toMatch(/^Propose nothing that a person declined; if another message is still needed/)
   })
 
   test('a check sends nothing, goes by the same key, and tells what would be done', async () => {
@@ -156,7 +159,7 @@ describe.each(transports)('over %s', (transport) => {
     await propose('check', 0)
     const repeat = await agent.use('check_message', proposal('check', 0))
     expect(repeat.data.check.verdict).toBe('repeat')
-    expect(repeat.next).toMatch(/You have proposed this already/)
+    expect(repeat.next).toMatch(/^It is proposed already/)
     const stale = await agent.use('check_message', proposal('check', 5))
     expect(stale.isError).toBe(false)
     expect(stale.data.check).toMatchObject({ verdict: 'refuse', problem: { type: 'conversation-changed' } })
@@ -168,6 +171,8 @@ describe.each(transports)('over %s', (transport) => {
   test.each([
     ['a member that is not known', { key: 'k' }, '/key'],
     ['a version that is text', { version: '0' }, '/version'],
+    ['a version that no conversation comes to', { version: 1_000_000_000 }, '/version'],
+    ['a message to replace that is none', { replaces: '../keys' }, '/replaces'],
     ['no intent', { intent: undefined }, '/intent'],
     ['a conversation that a path cannot hold', { conversation: '..' }, '/conversation'],
     ['one that ends a line', { conversation: 'a\nb' }, '/conversation'],
