@@ -1,8 +1,10 @@
 /** Rules about what callers are told (reliability.md, invariants 3, 4, 5, 8, 12, 14, 16). */
 import type { Answer } from '../../src/core/answer.ts'
 import type { MessageRequest } from '../../src/core/message-content.ts'
-import type { Refusal } from '../../src/operations/refusal.ts'
+import type { Sender } from '../../src/operations/plan-message.ts'
+import { Refusal } from '../../src/operations/refusal.ts'
 import { answerId, dangersOf, eventOf, liesOf, uuidOf, wasAccepted, type Facts } from './facts.ts'
+import { checkDuplicate } from './guard-rules.ts'
 import { keyOf } from './tables.ts'
 
 /** One request of a caller. */
@@ -15,6 +17,11 @@ export interface Asked {
   readonly canonical: string
   readonly async: boolean
   readonly waitMs: number
+  /** The version that it names; null: none. */
+  readonly ifMatch: number | null
+  readonly sender: Sender
+  /** Its key was known when it came. */
+  readonly isRepeat: boolean
   readonly arrivedMs: number
   /** The gateway that has it was stopped meanwhile. */
   readonly wasPaused: () => boolean
@@ -113,12 +120,32 @@ function checkTime({ world, broken }: Facts, { id, arrivedMs, waitMs, async, was
 /** After these nobody knows whether the request claimed. */
 const inDoubt: readonly string[] = ['store-unavailable', 'in-progress', 'shutting-down']
 
+/** What speaks against a new message. It is refused so for good, unless an earlier try of its claim may yet be made. */
+const preconditions: readonly string[] = [
+  'conversation-changed',
+  'conversation-version-required',
+  'possible-duplicate',
+  'policy-refused',
+]
+const isOpen = ({ type, extras }: Refusal): boolean => preconditions.includes(type) && extras.sent === 'maybe'
+
+function checkPrecondition({ broken, world }: Facts, asked: Asked, { type, extras }: Refusal, about: string): void {
+  if (preconditions.includes(type) && asked.isRepeat) broken('a repeat is answered', about)
+  if (type === 'conversation-version-required') {
+    world.sometimes('a message without a version was refused')
+    if (asked.ifMatch !== null) broken('conversation', `${about}, and names version ${asked.ifMatch}`)
+  }
+  if (type !== 'conversation-changed') return
+  world.sometimes('a message on a stale version was refused')
+  if (extras.conversation?.version === asked.ifMatch) broken('conversation', `${about}, and it is at that version`)
+}
+
 export function checkRefusal(facts: Facts, heard: Heard, asked: Asked, refusal: Refusal): void {
   const { tables, broken, world } = facts
   checkTime(facts, asked)
   const { type, extras } = refusal
   const about = `${asked.id} (${asked.names.join(', ')}) was told ${type}`
-  if (!inDoubt.includes(type)) heard.claimedNothing.add(asked.id)
+  if (!inDoubt.includes(type) && !isOpen(refusal)) heard.claimedNothing.add(asked.id)
   const rows = asked.names.flatMap((name) => tables.keys.get(keyOf(asked.account, 'live', name)) ?? [])
   const row = rows.map(({ messageId }) => tables.messages.get(messageId ?? '')).find((found) => found !== undefined)
   if (type === 'idempotency-key-reused') {
@@ -130,10 +157,19 @@ export function checkRefusal(facts: Facts, heard: Heard, asked: Asked, refusal: 
     world.sometimes('a repeat found an erased result')
     if (!rows.some(({ messageId }) => tables.erased.has(messageId ?? ''))) broken('3 no lost acknowledgement', about)
   }
-  if (type === 'possible-duplicate') world.sometimes('an intent was taken')
+  if (type === 'possible-duplicate') checkDuplicate(facts, asked, refusal, about)
+  checkPrecondition(facts, asked, refusal, about)
   if (type === 'overloaded') world.sometimes('a request was refused for load')
   const { message, sent } = extras as { message?: { id: string }; sent?: string }
   const named = tables.messages.get(uuidOf(message?.id ?? ''))
   // Of a possible duplicate `sent` speaks of the request, and the message named is another one.
   if (named !== undefined && type !== 'possible-duplicate') checkHonest(facts, eventOf(named), sent, about)
+}
+
+/** What a caller hears when all faults are over: never that it may ask again for reasons of ours. */
+export function checkWellAnswered({ broken }: Facts, key: string, heard: Answer | Refusal | null): void {
+  const isTold =
+    heard !== null && (!(heard instanceof Refusal) || (!inDoubt.includes(heard.type) && heard.type !== 'overloaded'))
+  if (!isTold)
+    broken('13 liveness', `${key} is ${heard === null ? 'not answered' : `told ${heard.type}`} when all is well`)
 }

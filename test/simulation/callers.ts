@@ -2,20 +2,16 @@
  * The callers of a history: each has something to say once, and repeats it under the same name until it knows enough.
  * Some send another body under a key, give one reference under two keys, cancel, or make a key void.
  */
-import { canonicalText } from '../../src/core/fingerprint.ts'
 import type { MessageRequest, SmsRequest } from '../../src/core/message-content.ts'
 import { cancelMessage } from '../../src/operations/cancel-message.ts'
-import { namesOf, type SendRequest } from '../../src/operations/plan-message.ts'
-import { Refusal } from '../../src/operations/refusal.ts'
-import { sendMessage } from '../../src/operations/send-message.ts'
 import { voidKey } from '../../src/operations/void-key.ts'
 import { idFromUuid } from '../../src/core/ids.ts'
-import type { Answer } from '../../src/core/answer.ts'
-import type { Asked } from './answer-rules.ts'
+import { checkWellAnswered } from './answer-rules.ts'
+import type { Asking, Wish } from './asking.ts'
 import type { Checker } from './checker.ts'
 import { eventOf } from './facts.ts'
-import type { Incarnation, SimGateway } from './gateway.ts'
 import { epochMs, type World } from './world.ts'
+import { ordinary } from './senders.ts'
 
 const apiKey = 'someone'
 
@@ -29,108 +25,25 @@ export interface Callers {
   readonly sayings: readonly Saying[]
   /** Asks once more for each, with patience. @returns when all have been answered */
   askAll(): void
-  /** Requests that are not answered yet, and whose gateway lives. */
-  unanswered(): number
 }
 
-/** How long a caller waits for an answer before it asks again. */
-const patienceMs = 6_000
-
-export function createCallers(
-  world: World,
-  gateways: readonly SimGateway[],
-  checker: Checker,
-  activeMs: number,
-): Callers {
+export function createCallers(world: World, { ask, anyUp }: Asking, checker: Checker, activeMs: number): Callers {
   const { chance } = world
-  let requests = 0
-  let open = 0
   const sayings = Array.from({ length: chance.between(1, 7) }, (_, i) => newSaying(world, i))
-
-  const anyUp = (): Incarnation | undefined => {
-    const up = gateways.flatMap((gateway) => gateway.up() ?? [])
-    return up.length === 0 ? undefined : chance.pick(up)
-  }
-
-  /** @param again the caller heard nothing, or not enough */
-  const ask = (
-    saying: Saying,
-    key: string,
-    request: SmsRequest,
-    again: (heard: Answer | Refusal | null) => void,
-  ): void => {
-    const incarnation = anyUp()
-    let isOver = false
-    const hear = (heard: Answer | Refusal | null): void => {
-      if (isOver) return
-      isOver = true
-      again(heard)
-    }
-    if (incarnation === undefined) return void world.after(chance.between(10, 1_000), () => hear(null))
-    const id = `r${++requests}`
-    const asked = newRequest(saying, key, { ...request, metadata: { request: id } })
-    world.after(patienceMs, () => hear(null))
-    incarnation.process.after(chance.between(1, 20), () => {
-      open++
-      const about = askedOf(asked, id, incarnation)
-      world.note(
-        incarnation.process.name,
-        () => `${about.id} asks for ${request.content.text} under ${key}${asked.async ? ', async' : ''}`,
-      )
-      const end = (): void => void open--
-      sendMessage(incarnation.deps, asked, namesOf(asked)).then(
-        (answer) => {
-          end()
-          if (!incarnation.process.isAlive()) return
-          world.note(
-            incarnation.process.name,
-            () => `${about.id} is answered ${answer.status}${answer.replayed ? ', a replay' : ''}`,
-          )
-          checker.answered(about, answer)
-          incarnation.process.after(chance.between(1, 20), () => hear(answer))
-        },
-        (error: unknown) => {
-          end()
-          if (!incarnation.process.isAlive()) return
-          if (!(error instanceof Refusal))
-            return checker.facts.broken('no bug is thrown', `${about.id}: ${String(error)}`)
-          world.note(incarnation.process.name, () => `${about.id} is refused: ${error.type}`)
-          checker.refused(about, error)
-          incarnation.process.after(chance.between(1, 20), () => hear(error))
-        },
-      )
-    })
-  }
-
-  const newRequest = (saying: Saying, key: string, request: SmsRequest): SendRequest => ({
-    scope: { account: saying.account, environment: 'live' },
-    keyHeader: { kind: 'key', key },
+  const wishOf = ({ account }: Saying, key: string, request: SmsRequest): Wish => ({
+    account,
+    key,
     request,
-    waitMs: chance.pick([0, 500, 3_000, 5_000]),
-    async: chance.happens(0.3),
-    traceparent: null,
-    hasPrecondition: false,
+    event: request.content.text,
+    sender: ordinary,
+    ifMatch: null,
   })
-  const askedOf = (request: SendRequest, id: string, incarnation: Incarnation): Asked => {
-    const pausedBefore = incarnation.wasPaused
-    return {
-      id,
-      account: request.scope.account,
-      names: namesOf(request),
-      request: request.request,
-      canonical: canonicalText(request.request),
-      async: request.async,
-      waitMs: request.waitMs,
-      arrivedMs: world.now(),
-      wasPaused: () => pausedBefore || incarnation.wasPaused,
-    }
-  }
 
   const keepAsking = (saying: Saying, times: number): void => {
     const { text } = saying.request.content
     const isOther = chance.happens(0.12)
     const request: SmsRequest = isOther ? { ...saying.request, content: { text: `${text}, other` } } : saying.request
-    ask(saying, chance.pick(saying.keys), request, (heard) => {
+    ask(wishOf(saying, chance.pick(saying.keys), request), (heard) => {
       const isEnough = heard !== null && 'status' in heard && heard.status === 201
       if (times > 1 && world.now() < activeMs && chance.happens(isEnough ? 0.5 : 0.9))
         world.after(chance.between(10, isEnough ? 30_000 : 4_000), () => keepAsking(saying, times - 1))
@@ -169,14 +82,11 @@ export function createCallers(
 
   return {
     sayings,
-    unanswered: () => open,
     askAll: () => {
       for (const saying of sayings)
         for (const key of saying.keys)
-          ask(saying, key, saying.request, (heard) => {
-            if (heard === null) checker.facts.broken('13 liveness', `${key} is not answered when all is well`)
-            else if (heard instanceof Refusal && (heard.type === 'store-unavailable' || heard.type === 'overloaded'))
-              checker.facts.broken('13 liveness', `${key} is refused (${heard.type}) when all is well`)
+          ask(wishOf(saying, key, saying.request), (heard) => {
+            checkWellAnswered(checker.facts, key, heard)
           })
     },
   }

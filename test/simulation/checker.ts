@@ -4,12 +4,17 @@
  * the history.
  */
 import type { Answer } from '../../src/core/answer.ts'
+import type { InboundMessage } from '../../src/core/conversation-view.ts'
+import type { Message } from '../../src/core/message.ts'
 import { idFromUuid } from '../../src/core/ids.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
 import type { Statement } from '../../src/store/database.ts'
 import type { Refusal } from '../../src/operations/refusal.ts'
+import { checkVerdict, noteDoubted, nobodyAsked, type Verdict } from './approval-rules.ts'
 import { checkAnswer, checkRefusal, emptyHeard, type Asked } from './answer-rules.ts'
-import { eventOf, type Facts } from './facts.ts'
+import { checkReceived, checkVersions, nothingSaid } from './conversation-rules.ts'
+import { eventOf, nameOf, uuidOf, type Facts } from './facts.ts'
+import { checkMarked, checkReceiptsAtEnd } from './receipt-rules.ts'
 import { checkChange } from './row-rules.ts'
 import type { Tables } from './tables.ts'
 import type { Write } from './vendor.ts'
@@ -20,9 +25,19 @@ export interface Checker {
   readonly facts: Facts
   /** Rules that did not hold. */
   readonly broken: readonly string[]
+  /** What a message is about, by its public id. */
+  readonly eventOf: (messageId: string) => string
   readonly writeBegins: (write: Write, process: Process) => void
   readonly accepted: (write: Write) => void
   readonly changed: (before: MessageRow | null, after: MessageRow | null) => void
+  readonly received: (place: string, inbound: InboundMessage) => void
+  readonly executed: (
+    statement: Statement,
+    values: readonly unknown[],
+    rows: readonly object[],
+    process: Process,
+  ) => void
+  readonly verdict: (verdict: Verdict, heard: Message | Refusal) => void
   readonly doubted: (statement: Statement, values: readonly unknown[]) => void
   readonly errorLogged: (who: string, text: string, fields: object) => void
   readonly answered: (asked: Asked, answer: Answer) => void
@@ -39,6 +54,9 @@ export function createChecker(world: World, tables: Tables): Checker {
   const facts: Facts = {
     world,
     tables,
+    asked: new Map(),
+    said: nothingSaid(),
+    approvals: nobodyAsked(),
     writes: new Map(),
     acceptances: new Map(),
     mistaken: new Map(),
@@ -57,10 +75,25 @@ export function createChecker(world: World, tables: Tables): Checker {
   return {
     facts,
     broken,
-    writeBegins: (write) => checkWrite(facts, write),
+    eventOf: (messageId) => {
+      const row = tables.messages.get(uuidOf(messageId))
+      return row === undefined ? messageId : eventOf(row)
+    },
+    writeBegins: (write, process) => checkWrite(facts, write, process),
     accepted: (write) => checkAcceptance(facts, write),
     changed: (before, after) => checkChange(facts, before, after),
+    received: (place, inbound) => checkReceived(facts, place, inbound),
+    executed: ({ name }, [json], rows, process) => {
+      if (name === 'mark-receipts') checkMarked(facts, json)
+      if (name === 'save')
+        for (const { id } of rows as readonly { id: string }[])
+          if (facts.approvals.decided.has(id) && !facts.approvals.decider.has(id))
+            facts.approvals.decider.set(id, process)
+      checkVersions(facts)
+    },
+    verdict: (verdict, outcome) => checkVerdict(facts, verdict, outcome),
     doubted: ({ name }, [json]) => {
+      if (name === 'save') noteDoubted(facts, JSON.parse(String(json)) as Parameters<typeof noteDoubted>[1])
       if (name !== 'claim') return
       for (const { id } of JSON.parse(String(json)) as { id: string }[])
         facts.doubtedClaims.add(idFromUuid('message', id))
@@ -91,7 +124,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     },
     atEnd: () => {
       for (const row of tables.messages.values()) {
-        const about = `${idFromUuid('message', row.id)} (${eventOf(row)})`
+        const about = nameOf(row)
         const isAtRest =
           ['sent', 'failed', 'canceled'].includes(row.status) || (row.status === 'unknown' && row.plan === null)
         if (!isAtRest) facts.broken('13 liveness', `${about} is still ${row.status}`)
@@ -102,6 +135,7 @@ export function createChecker(world: World, tables: Tables): Checker {
             `${about} is ${row.status}, and stands in the due work as ${due?.task ?? 'nothing'}`,
           )
       }
+      checkReceiptsAtEnd(facts)
       if (facts.claims !== tables.messages.size + tables.erased.size)
         facts.broken('15 conservation', `${facts.claims} claims became ${tables.messages.size + tables.erased.size}`)
       for (const id of heard.claimedNothing)

@@ -8,7 +8,15 @@ import { createWorld } from './world.ts'
 export function simulatedStores(): readonly [Store, Store] {
   const world = createWorld(chanceFrom(1), false)
   const tables = emptyTables()
-  const server = { tables, down: false, troubledUntilMs: 0, changed: () => {}, claimedBy: new Map() }
+  const server = {
+    tables,
+    down: false,
+    troubledUntilMs: 0,
+    changed: () => {},
+    received: () => {},
+    executed: () => {},
+    claimedBy: new Map(),
+  }
   const weather = { storeFaultRate: 0, storeFaults: [], stopsInDoubt: 0 }
   const asked = new Set<Promise<unknown>>()
   let running: Promise<void> | null = null

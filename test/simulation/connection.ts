@@ -4,11 +4,12 @@
  */
 import { StoreLocked, StoreOverloaded, StoreUnavailable } from '../../src/store/database-errors.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
+import { shownFromRow } from '../../src/store/message-rows.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import type { TimelineEntry } from '../../src/core/events.ts'
+import { rowsOf, type Execution } from './execution.ts'
 import { play } from './statements.ts'
 import { keyOf, type Tables } from './tables.ts'
-import { rowsOf, type Execution } from './write-statements.ts'
 import { epochMs, type Process, type World } from './world.ts'
 
 export interface DatabaseServer {
@@ -17,6 +18,9 @@ export interface DatabaseServer {
   down: boolean
   troubledUntilMs: number
   readonly changed: Execution['changed']
+  readonly received: Execution['received']
+  /** Told of each statement that was executed, when it is. */
+  readonly executed: (statement: Statement, values: readonly unknown[], rows: readonly object[], by: Process) => void
   /** Who claimed each message. */
   readonly claimedBy: Map<string, string>
 }
@@ -42,6 +46,7 @@ const polls: readonly string[] = [
   'time',
   'erase-results',
   'sweep-start',
+  'unapplied-receipts',
 ]
 
 const queryTimeoutMs = 4_000
@@ -80,6 +85,15 @@ export function connectedStore(line: Line): Store {
   } as unknown as Database
   return {
     ...createStore(database),
+    listMessages: async ({ account, environment }, { conversation }, limit, before) => {
+      await database.run({ name: 'time', text: '' }, []) // the way there and back
+      return [...server.tables.messages.values()]
+        .filter((row) => row.accountId === account && row.environment === environment)
+        .filter((row) => row.conversation === conversation && (before === null || row.id < before))
+        .toSorted((a, b) => (a.id > b.id ? -1 : 1))
+        .slice(0, limit)
+        .map(shownFromRow)
+    },
     findEvents: async (id) => {
       await database.run({ name: 'time', text: '' }, []) // the way there and back
       return (server.tables.events.get(id) ?? []).map(({ data, type, ...event }) => ({
@@ -117,7 +131,9 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
     const execute = (): (() => void) => {
       try {
         const nowMs = epochMs + world.now()
-        const rows = play(statement, values, { tables: server.tables, nowMs, changed: server.changed })
+        const { tables, changed, received } = server
+        const rows = play(statement, values, { tables, nowMs, changed, received })
+        server.executed(statement, values, rows, process)
         if (statement.name === 'claim') noteClaim(line, values, rows)
         return () => resolve([...rows])
       } catch (error) {

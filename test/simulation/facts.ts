@@ -1,6 +1,9 @@
 /** What the checker knows of a history: more than any part of it does. */
-import { uuidFromId } from '../../src/core/ids.ts'
+import { idFromUuid, uuidFromId } from '../../src/core/ids.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
+import type { Asked } from './answer-rules.ts'
+import type { Approvals } from './approval-rules.ts'
+import type { Said } from './conversation-rules.ts'
 import type { Tables } from './tables.ts'
 import type { Write } from './vendor.ts'
 import { epochMs, type World } from './world.ts'
@@ -8,7 +11,11 @@ import { epochMs, type World } from './world.ts'
 export interface Facts {
   readonly world: World
   readonly tables: Tables
-  /** All requests whose first byte left, by what they say; each event says something of its own. */
+  /** All requests of callers that arrived, by their ids. */
+  readonly asked: Map<string, Asked>
+  readonly said: Said
+  readonly approvals: Approvals
+  /** All requests whose first byte left, by the event that they are about. */
   readonly writes: Map<string, Write[]>
   readonly acceptances: Map<string, number>
   /** Events about which a person was mistaken: how often they said `not_sent` of what was or would be accepted, or `sent` of what was not. */
@@ -30,8 +37,16 @@ export interface Facts {
   readonly broken: (rule: string, what: string) => void
 }
 
-export const eventOf = (row: MessageRow): string =>
-  (JSON.parse(row.request) as { content: { text: string } }).content.text
+interface Marks {
+  readonly request: string
+  readonly event: string
+}
+const marksOf = (row: MessageRow): Marks => JSON.parse(row.metadata) as Marks
+export const eventOf = (row: MessageRow): string => marksOf(row).event
+/** The request that claimed it. */
+export const claimerOf = ({ asked }: Pick<Facts, 'asked'>, row: MessageRow): Asked | undefined =>
+  asked.get(marksOf(row).request)
+export const nameOf = (row: MessageRow): string => `${idFromUuid('message', row.id)} (${eventOf(row)})`
 export const leaseId = (messageId: string, attempt: number): string => `${messageId} ${attempt}`
 export const answerId = (messageId: string, status: number, body: string): string => `${messageId} ${status} ${body}`
 export const uuidOf = (id: string): string => uuidFromId('message', id) ?? ''

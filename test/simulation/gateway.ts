@@ -130,6 +130,7 @@ export function createGateway(name: string, around: Surroundings): SimGateway {
         account,
         network: weather.network,
         concurrency,
+        eventOf: checker.eventOf,
         reaches,
         stop: pause,
         writeBegins: checker.writeBegins,

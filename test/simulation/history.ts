@@ -2,17 +2,22 @@
  * One history: a world from a seed, its faults, then calm; and what the checker says of it. Which faults there are, and
  * how many, is chance of its own: a history in which all goes wrong hides what one fault alone would show.
  */
+import { createApprovers } from './approvers.ts'
+import { createAsking } from './asking.ts'
 import { createCallers } from './callers.ts'
 import { chanceFrom } from './chance.ts'
 import { createChecker } from './checker.ts'
 import { storeFaults, type DatabaseServer, type StoreFault } from './connection.ts'
 import { createGateway, type SimGateway, type Surroundings, type Weather } from './gateway.ts'
+import { createOtherSide } from './other-side.ts'
 import { createPeople } from './people.ts'
+import { createReceipts, stranger } from './receipts.ts'
 import type { Seen } from './sometimes.ts'
 import { emptyTables, type Tables } from './tables.ts'
 import { createVendor, type Vendor } from './vendor.ts'
 import { vendorKinds } from './vendor-kinds.ts'
 import { createWorld, type World } from './world.ts'
+import { createWriters, type Place } from './writers.ts'
 
 export interface History {
   readonly seed: number
@@ -33,6 +38,12 @@ const storms: readonly (readonly StoreFault[])[] = [
   ['request lost', 'rolled back'],
 ]
 
+/** The first one is of those who write in no conversation, too. */
+const allPlaces: readonly Place[] = [
+  { account: 'one', conversation: 'c', to: '+447700900200' },
+  { account: 'two', conversation: 'd', to: '+447700900201' },
+]
+
 /** After the last fault everything must have come to rest within this. */
 const calmMs = 240_000
 /** Whoever was stopped goes on, and whoever waits for an answer has it. */
@@ -49,6 +60,8 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
     down: false,
     troubledUntilMs: 0,
     changed: checker.changed,
+    received: checker.received,
+    executed: checker.executed,
     claimedBy: new Map(),
   }
   const rate = (most: number): number => most * chance.pick([0, 0, chance.random(), 1])
@@ -59,8 +72,12 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
     stopsInDoubt: rate(0.6),
     crashes: rate(0.08),
   }
+  const receipts = createReceipts(world, checker, () => asking.anyUp(), { tells: rate(0.8) }, activeMs)
   const vendors = ['ven', 'dor'].slice(0, chance.between(1, 2)).map((name) => {
-    const vendor = createVendor(world, name, chance.pick(vendorKinds), checker.accepted)
+    const vendor = createVendor(world, name, chance.pick(vendorKinds), (write) => {
+      checker.accepted(write)
+      receipts.accepted(write)
+    })
     Object.assign(vendor.moods, { lost: rate(0.4), limited: rate(0.3), troubled: rate(0.4) })
     return vendor
   })
@@ -72,14 +89,19 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
     checker,
     leaseMarginMs: 1_000,
     concurrency: chance.pick([1, 2, 8]),
-    retentionMs: chance.pick([20_000, 3_600_000]),
+    retentionMs: chance.pick([10_000, 20_000, 3_600_000, 3_600_000]),
     sweepMs: chance.between(500, 3_000),
   }
   const gateways = ['g1', 'g2', 'g3'].slice(0, chance.between(1, 3)).map((name) => createGateway(name, around))
   for (const gateway of gateways) gateway.start()
-  const callers = createCallers(world, gateways, checker, activeMs)
+  const asking = createAsking(world, gateways, checker)
+  const callers = createCallers(world, asking, checker, activeMs)
   for (const { request } of callers.sayings)
     if (chance.happens(0.1)) for (const { refuses } of vendors) refuses.add(request.content.text)
+  const places = allPlaces.slice(0, chance.pick([0, 0, 1, 1, 2]))
+  const writers = createWriters(world, asking, checker, places, activeMs)
+  createOtherSide(world, asking, checker, places, activeMs)
+  if (places.length > 0) createApprovers(world, asking, checker, activeMs)
   createPeople(world, gateways, checker, { mistakes: chance.pick([0, 0, 0.5, 1]), activeMs })
   trouble(world, { server, vendors, gateways, activeMs })
 
@@ -87,7 +109,7 @@ export async function playHistory(seed: number, isTraced = false): Promise<Histo
   await world.run(activeMs, isBroken)
   calm(world, around, gateways)
   await untilAtRest(world, tables, isBroken)
-  if (!isBroken()) callers.askAll()
+  if (!isBroken()) for (const each of [callers, writers]) each.askAll()
   await untilAtRest(world, tables, isBroken)
   if (!isBroken()) checker.atEnd()
   return { seed, broken: checker.broken[0], lines: world.lines, seen: world.seen }
@@ -99,7 +121,11 @@ async function untilAtRest(world: World, tables: Tables, isBroken: () => boolean
   const isAtRest = (): boolean =>
     world.now() > earliest &&
     [...tables.dueWork.values()].every(({ task }) => task === 'unknown') &&
-    [...tables.messages.values()].every(({ status }) => status !== 'sending')
+    [...tables.messages.values()].every(({ status }) => status !== 'sending') &&
+    [...tables.receipts.values()].every(
+      ({ appliedAt, provider, messageId }) =>
+        appliedAt !== null || provider === stranger || !tables.messages.has(messageId),
+    )
   await world.run(world.now() + calmMs, () => isBroken() || isAtRest())
 }
 

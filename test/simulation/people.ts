@@ -41,7 +41,10 @@ export function createPeople(
     const scope = { account: row.accountId, environment: 'live' } as const
     const verdict = { attempt, outcome, resend, providerMessageId: null, evidence: 'seen' } as const
     process.after(1, () => {
-      resolveMessage(deps, scope, idFromUuid('message', row.id), verdict, 'person').catch(() => {}) // as it is: too late, say
+      resolveMessage(deps, scope, idFromUuid('message', row.id), verdict, {
+        apiKey: 'person',
+        isBootstrap: false,
+      }).catch(() => {}) // as it is: too late, say
     })
   }
 

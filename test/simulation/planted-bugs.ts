@@ -2,20 +2,9 @@
  * Bugs that a gateway of this kind could have, each a change of one text that stands once in the source: when the source
  * moves, the change fails loudly and is to be planted anew. test/simulation/mutants.ts shows that each is found.
  */
-interface Change {
-  readonly file: string
-  /** Stands there once. */
-  readonly text: string
-  readonly becomes: string
-}
-
-export interface PlantedBug {
-  readonly name: string
-  readonly changes: readonly Change[]
-}
-
-const bug = (name: string, ...changes: Change[]): PlantedBug => ({ name, changes })
-const change = (file: string, text: string, becomes: string): Change => ({ file, text, becomes })
+import { bug, change, type PlantedBug } from './planted-bug.ts'
+import { plantedReceiptBugs } from './planted-receipt-bugs.ts'
+import { plantedTalkBugs } from './planted-talk-bugs.ts'
 
 const dispatch = 'src/operations/dispatch-message.ts'
 const send = 'src/operations/send-message.ts'
@@ -126,8 +115,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     'answer before commit',
     change(
       'src/operations/apply-event.ts',
-      '    if (await deps.store.saveMessage(',
-      '    deps.waiters.publish(next)\n    if (await deps.store.saveMessage(',
+      '    const saved = await deps.store.saveMessage(change)',
+      '    deps.waiters.publish(next)\n    const saved = await deps.store.saveMessage(change)',
     ),
   ),
   bug(
@@ -150,7 +139,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     'lapsed lease taken for not sent',
     change(
       machine,
-      "return transition({ status: 'unknown', attempt: ended, plan }, {}, record('lease_lapsed', at, ended.id))",
+      "return transition({ status: 'unknown', attempt: ended, plan }, {}, lapsed)",
       "return transition({ status: 'queued', last: { ...ended, outcome: 'not_sent' }, dueAt: at }, {}, { type: 'dispatch_at', at }, record('lease_lapsed', at, ended.id))",
     ),
   ),
@@ -212,4 +201,6 @@ export const plantedBugs: readonly PlantedBug[] = [
       'const since = deep ? (await deepSince(deps), now) : now',
     ),
   ),
+  ...plantedTalkBugs,
+  ...plantedReceiptBugs,
 ]

@@ -10,6 +10,7 @@ import type { LookResult, Outcome } from '../../src/core/outcome.ts'
 import { judgeCall, judgeLook, type CallResult } from '../../src/providers/judge-answer.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { never } from './connection.ts'
+import { readTold } from './receipts.ts'
 import { rules, shownIn } from './vendor-kinds.ts'
 import type { Reply, Vendor, Write } from './vendor.ts'
 import type { Process, World } from './world.ts'
@@ -38,6 +39,8 @@ export interface Route {
   readonly account: number
   readonly network: NetworkMoods
   readonly concurrency: number
+  /** What a message is about, by its public id. */
+  readonly eventOf: (messageId: string) => string
   readonly reaches: () => boolean
   /** Stops the gateway at once. */
   readonly stop: (ms: number) => void
@@ -124,7 +127,7 @@ function call(
 }
 
 export function simulatedProvider(route: Route): Provider {
-  const { world, process, vendor, account, network, concurrency, reaches, writeBegins } = route
+  const { world, process, vendor, account, network, concurrency, eventOf, reaches, writeBegins } = route
   const identity = `${vendor.name}, account ${account}`
   return {
     name: vendor.name,
@@ -143,26 +146,28 @@ export function simulatedProvider(route: Route): Provider {
       }
       const { channel, content, to } = message
       if (channel !== 'sms') throw new Error('only text messages are simulated')
-      const { messageId, attemptNumber } = attempt
+      const { messageId, attemptId, attemptNumber } = attempt
       const begin = (): Write | null => {
         if (!gate()) {
           world.sometimes('the write gate was shut')
           return null
         }
         const write: Write = {
-          event: content.text,
+          event: eventOf(messageId),
           messageId,
           attempt: attemptNumber,
+          attemptId,
           vendor,
           identity,
           body: rendered ?? JSON.stringify({ messageId, to, content, attemptNumber }),
           beganMs: world.now(),
           fate: 'travels',
           refusalRead: false,
+          providerId: null,
         }
         world.note(
           process.name,
-          () => `WRITES attempt ${attemptNumber} of ${messageId} (${content.text}) to ${vendor.name}`,
+          () => `WRITES attempt ${attemptNumber} of ${messageId} (${eventOf(messageId)}) to ${vendor.name}`,
         )
         writeBegins(write, process)
         return write
@@ -197,7 +202,7 @@ export function simulatedProvider(route: Route): Provider {
       if (told.kind === 'found') world.sometimes('a look-up found what was sent')
       return told
     },
-    parseWebhook: { lacks: 'it is simulated' },
+    parseWebhook: ({ rawBody }) => readTold(rawBody),
     close: async () => {},
   }
 }

@@ -1,15 +1,21 @@
 /** Rules about every committed change of a message (reliability.md, invariants 7 to 11). */
 import { idFromUuid } from '../../src/core/ids.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
-import { answerId, dangersOf, eventOf, leaseId, liesOf, wasAccepted, type Facts } from './facts.ts'
+import { checkDecision, checkHolding } from './approval-rules.ts'
+import { checkSaid } from './conversation-rules.ts'
+import { answerId, claimerOf, dangersOf, eventOf, leaseId, liesOf, nameOf, wasAccepted, type Facts } from './facts.ts'
+import { checkGuard, checkIntent } from './guard-rules.ts'
+import { checkReceipt } from './receipt-rules.ts'
 
 /** The published graph: what each status may become. */
 const graph: Readonly<Record<string, readonly string[]>> = {
+  held: ['scheduled', 'queued', 'canceled'],
   scheduled: ['sending', 'sent', 'failed', 'canceled'],
   queued: ['sending', 'sent', 'failed', 'canceled'],
   sending: ['sending', 'sent', 'failed', 'queued', 'unknown'],
   unknown: ['sending', 'sent', 'failed', 'queued', 'unknown'],
-  sent: [],
+  // News of its delivery.
+  sent: ['sent'],
   failed: ['sent'],
   canceled: ['sent'],
 }
@@ -20,11 +26,12 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
     if (before !== null) checkErasure(facts, before)
     return
   }
-  const about = `${idFromUuid('message', after.id)} (${eventOf(after)})`
+  const about = nameOf(after)
   world.note('data base', () => `${about}: ${before?.status ?? 'new'} -> ${after.status}, version ${after.version}`)
   if (after.status === 'sending' && after.attemptNumber !== null && after.leaseUntil !== null)
     facts.leases.set(leaseId(after.id, after.attemptNumber), after.leaseUntil.getTime())
   noteSettled(facts, before, after)
+  checkSaid(facts, before, after)
   const answer = facts.tables.answers.get(after.id)
   if (after.answerStatus !== null && answer !== undefined)
     facts.stored.add(answerId(after.id, after.answerStatus, answer.answerBody))
@@ -34,6 +41,8 @@ export function checkChange(facts: Facts, before: MessageRow | null, after: Mess
       broken('9 monotone', `${about} became ${after.status} after ${before.status}`)
     if (after.version !== before.version + 1 || after.attempts < before.attempts)
       broken('9 monotone', `${about}: a version or an attempt is missing`)
+    checkDecision(facts, before, after)
+    checkReceipt(facts, before, after)
     checkFence(facts, before, after, about)
     checkWarrant(facts, before, after, about)
     noteSometimes(facts, before, after)
@@ -55,7 +64,10 @@ function noteSettled(
 
 function checkClaim(facts: Facts, row: MessageRow): void {
   facts.claims++
-  facts.claimers.add((JSON.parse(row.metadata) as { request: string }).request)
+  facts.claimers.add(claimerOf(facts, row)?.id ?? '')
+  checkHolding(facts, row)
+  checkGuard(facts, row)
+  checkIntent(facts, row)
   const others = [...facts.tables.messages.values()].filter((other) => other.id !== row.id)
   if (others.some((other) => other.accountId === row.accountId && eventOf(other) === eventOf(row)))
     facts.broken('11 no key is new again', `${eventOf(row)} was claimed a second time`)

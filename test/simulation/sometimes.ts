@@ -9,6 +9,42 @@ export const sometimesNames = [
   'a repeat found an erased result',
   'another body under a key was refused',
   'an intent was taken',
+  'an intent was free again',
+  'a message that was based on a version was claimed',
+  'a message on a stale version was refused',
+  'a message without a version was refused',
+  'a scheduled message left a conversation that had rested',
+  'a scheduled message did not leave: its conversation had moved',
+  'an approved message did not leave: its conversation had moved',
+  'an inbound message was told twice',
+  'a message was held',
+  'a first contact was held',
+  'a second contact was not held',
+  'an approved message went out',
+  'an approved message waited for its time',
+  'an approval was committed in doubt',
+  'a gateway died between an approval and the call',
+  'a message was declined',
+  'a held message lapsed',
+  'a held message was canceled',
+  'a decision was made by another, who decided the same',
+  'a decision contradicted another, and heard of it',
+  'a decision came too late',
+  'a decision about another text was refused',
+  'a decision of the sender was refused',
+  'a second message was marked by the guard',
+  'a second message was held by the guard',
+  'a second message was refused by the guard',
+  'the window of a guard had passed',
+  'the first of two messages was erased',
+  'a receipt came before the answer',
+  'a receipt settled what its call left open',
+  'a receipt settled an attempt',
+  'a receipt corrected a verdict',
+  'a receipt told of an overtaken attempt',
+  'a failed delivery was told',
+  'a receipt was applied much later',
+  'a forged receipt was refused',
   'a key was made void',
   'a message was canceled',
   'a request was refused for load',
@@ -48,7 +84,14 @@ export type Sometimes = (typeof sometimesNames)[number]
 export type Seen = ReadonlyMap<Sometimes, number>
 
 /** Seen once in about a thousand histories: asked for of a batch of so many. */
-const rare: readonly Sometimes[] = ['a failure was corrected by an acceptance', 'notAfter passed after an attempt']
+const rare: readonly Sometimes[] = [
+  'a failure was corrected by an acceptance',
+  'notAfter passed after an attempt',
+  'an approval was committed in doubt',
+  'a receipt corrected a verdict',
+  'a receipt told of an overtaken attempt',
+  'the first of two messages was erased',
+]
 const rareWithin = 5_000
 
 /** Those that stayed at zero. */

@@ -5,17 +5,12 @@
  */
 import type { Statement } from '../../src/store/database.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
+import { claim } from './claim-statement.ts'
+import { firstAlike, guardOf, recordInbound } from './conversation-statements.ts'
+import { rowsOf, type Execution } from './execution.ts'
+import { keepReceipts, markReceipts, nameOfReceipt } from './receipt-statements.ts'
 import { keyOf, type Tables } from './tables.ts'
-import {
-  claim,
-  eraseResults,
-  insertEvents,
-  insertName,
-  insertTombstone,
-  rowsOf,
-  save,
-  type Execution,
-} from './write-statements.ts'
+import { eraseResults, insertEvents, insertName, insertTombstone, save } from './write-statements.ts'
 
 type Rows = readonly object[]
 type Played = (execution: Execution, values: readonly unknown[]) => Rows
@@ -65,9 +60,9 @@ function findAnswer({ tables }: Execution, [json]: readonly unknown[]): Rows {
 
 const takenForMs = 30_000
 
-function takeDue({ tables, nowMs }: Execution, [limit, task]: readonly unknown[]): Rows {
+function takeDue({ tables, nowMs }: Execution, [limit, tasks]: readonly unknown[]): Rows {
   const taken = [...tables.dueWork]
-    .filter(([, due]) => due.task === task && due.dueAtMs <= nowMs)
+    .filter(([, due]) => (tasks as string[]).includes(due.task) && due.dueAtMs <= nowMs)
     .toSorted(([, a], [, b]) => a.dueAtMs - b.dueAtMs)
     .slice(0, Number(limit))
   for (const [id, due] of taken) tables.dueWork.set(id, { ...due, dueAtMs: nowMs + takenForMs })
@@ -77,9 +72,9 @@ function takeDue({ tables, nowMs }: Execution, [limit, task]: readonly unknown[]
     .map((row) => withAnswer(tables, row))
 }
 
-function postpone({ tables, nowMs }: Execution, [id, task, ms]: readonly unknown[]): Rows {
+function postpone({ tables, nowMs }: Execution, [id, tasks, ms]: readonly unknown[]): Rows {
   const due = tables.dueWork.get(String(id))
-  if (due !== undefined && due.task === task)
+  if (due !== undefined && (tasks as string[]).includes(due.task))
     tables.dueWork.set(String(id), { ...due, dueAtMs: nowMs + Math.round(Number(ms)) })
   return []
 }
@@ -103,7 +98,15 @@ function countDue({ tables, nowMs }: Execution): Rows {
   const oldest = [...tables.dueWork].filter(([, { task }]) => task === 'unknown').map(([id]) => id)
   const row = tables.messages.get(oldest.toSorted()[0] ?? '')
   const oldestUnknownS = row === undefined ? 0 : (nowMs - row.createdAt.getTime()) / 1000
-  return [{ waiting: of('dispatch', 'lease'), reconciled: of('reconcile'), unknown: of('unknown'), oldestUnknownS }]
+  return [
+    {
+      waiting: of('dispatch', 'lease'),
+      held: of('held'),
+      reconciled: of('reconcile'),
+      unknown: of('unknown'),
+      oldestUnknownS,
+    },
+  ]
 }
 
 function saveSweep({ tables }: Execution, [name, seen]: readonly unknown[]): Rows {
@@ -140,16 +143,59 @@ const played: Readonly<Record<string, Played>> = {
   },
   'sweep-end': saveSweep,
   'due-depth': countDue,
-  'unknown-ids': ({ tables }, [limit]) =>
+  'waiting-ids': ({ tables }, [tasks, limit]) =>
     [...tables.dueWork]
-      .filter(([, { task }]) => task === 'unknown' || task === 'reconcile')
+      .filter(([, { task }]) => (tasks as string[]).includes(task))
       .map(([id]) => ({ id }))
       .toSorted(byId)
       .slice(0, Number(limit)),
   'erase-results': eraseResults,
-  // No webhooks come in here: nothing is kept, and nothing is left to apply or to erase.
-  'unapplied-receipts': () => [],
+  'keep-receipts': keepReceipts,
+  'find-receipts': ({ tables }, [json]) =>
+    rowsOf(json).flatMap(
+      ({ provider, event_id: eventId }) => tables.receipts.get(nameOfReceipt(provider, eventId)) ?? [],
+    ),
+  'mark-receipts': markReceipts,
+  'unapplied-receipts': ({ tables, nowMs }, [since, ageMs, limit]) =>
+    [...tables.receipts.values()]
+      .filter(({ messageId, environment }) => tables.messages.get(messageId)?.environment === environment)
+      .filter(({ receivedAt, appliedAt }) => appliedAt === null && receivedAt >= (since as Date))
+      .filter(({ receivedAt }) => receivedAt.getTime() < nowMs - Number(ageMs))
+      .toSorted((a, b) => a.receivedAt.getTime() - b.receivedAt.getTime())
+      .slice(0, Number(limit)),
+  // Retention is longer than what the collector takes; here results alone are erased sooner.
   'erase-receipts': () => [],
+  'erase-inbound': () => [],
+  'erase-guards': ({ tables, nowMs }, [limit, keptS]) => {
+    const over = [...tables.guards].filter(([, row]) => row.seenAtMs < nowMs - Number(keptS) * 1_000)
+    for (const [name] of over.slice(0, Number(limit))) tables.guards.delete(name)
+    return over.slice(0, Number(limit)).map(([, { messageId }]) => ({ message_id: messageId }))
+  },
+  conversation: ({ tables }, [account, environment, name]) => {
+    const row = tables.conversations.get(keyOf(String(account), String(environment), String(name)))
+    return row === undefined ? [] : [{ ...row, updatedAt: row.version > 0 ? row.updatedAt : null }]
+  },
+  'record-inbound': recordInbound,
+  'inbound-by-event': ({ tables }, [account, environment, name, source, eventId]) =>
+    (tables.inbound.get(keyOf(String(account), String(environment), String(name))) ?? []).filter(
+      (each) => each.source === source && each.eventId === eventId,
+    ),
+  'inbound-by-provider-event': ({ tables }, [, source, eventId]) =>
+    [...tables.inbound.values()].flat().filter((each) => each.source === source && each.eventId === eventId),
+  'inbound-of-conversation': ({ tables }, [account, environment, name, before, limit]) =>
+    (tables.inbound.get(keyOf(String(account), String(environment), String(name))) ?? [])
+      .filter(({ id }) => before === null || id < (before as string))
+      .toReversed()
+      .slice(0, Number(limit)),
+  'first-of-content': ({ tables, nowMs }, [account, environment, hash, windowS, to]) => {
+    const messageId = firstAlike(tables, guardOf(account, environment, hash), String(to), Number(windowS), nowMs)
+    return messageId === null ? [] : [{ messageId }]
+  },
+  'was-reached': ({ tables }, [account, environment, channel, to]) =>
+    [...tables.messages.values()]
+      .filter((row) => row.accountId === account && row.environment === environment && row.channel === channel)
+      .filter((row) => row.recipient === to && row.status === 'sent')
+      .slice(0, 1),
   'name-key': insertName,
   'void-key': insertTombstone,
   time: ({ nowMs }) => [{ now: new Date(nowMs) }],

@@ -1,5 +1,6 @@
 /** The tables of the simulated data base, and what their CHECK constraints refuse (prisma/migrations). */
 import pg from 'pg'
+import type { InboundMessage } from '../../src/core/conversation-view.ts'
 import type { MessageRow } from '../../src/store/message-rows.ts'
 
 export interface KeyRow {
@@ -33,6 +34,31 @@ export interface DueRow {
   readonly dueAtMs: number
 }
 
+export interface ConversationRow {
+  readonly version: number
+  readonly updatedAt: Date
+}
+
+export interface GuardRow {
+  readonly messageId: string
+  readonly seenAtMs: number
+  readonly windowS: number
+}
+
+export interface ReceiptRow {
+  readonly provider: string
+  readonly eventId: string
+  readonly environment: string
+  readonly messageId: string
+  readonly attemptId: string | null
+  readonly kind: string
+  readonly providerMessageId: string | null
+  readonly code: string | null
+  readonly occurredAt: Date
+  readonly receivedAt: Date
+  readonly appliedAt: Date | null
+}
+
 export interface Tables {
   readonly keys: Map<string, KeyRow>
   readonly messages: Map<string, MessageRow>
@@ -41,6 +67,14 @@ export interface Tables {
   readonly events: Map<string, readonly EventRow[]>
   readonly erased: Map<string, string>
   readonly sweeps: Map<string, Date>
+  readonly conversations: Map<string, ConversationRow>
+  /** By conversation, oldest first. */
+  readonly inbound: Map<string, readonly InboundMessage[]>
+  readonly guards: Map<string, GuardRow>
+  /** By message, the guard's row of its content. */
+  readonly contents: Map<string, string>
+  /** By provider and event id. */
+  readonly receipts: Map<string, ReceiptRow>
 }
 
 export const emptyTables = (): Tables => ({
@@ -51,6 +85,11 @@ export const emptyTables = (): Tables => ({
   events: new Map(),
   erased: new Map(),
   sweeps: new Map(),
+  conversations: new Map(),
+  inbound: new Map(),
+  guards: new Map(),
+  contents: new Map(),
+  receipts: new Map(),
 })
 
 export const keyOf = (account: string, environment: string, key: string): string => `${account} ${environment} ${key}`
@@ -96,6 +135,14 @@ const checks: Readonly<Record<string, (row: MessageRow) => boolean>> = {
   final_has_its_answer: (row) => ['sent', 'failed', 'canceled'].includes(row.status) === !isNull(row.answerStatus),
   intent_is_guarded: (row) =>
     isNull(row.intentGuard) || (!['failed', 'canceled'].includes(row.status) && row.intentGuard === row.intent),
+  held_waits_for_a_person: (row) =>
+    row.status !== 'held' || (!isNull(row.heldFor) && isNull(row.decision) && row.attempts === 0),
+  only_what_was_held_is_decided: (row) => isNull(row.decision) || !isNull(row.heldFor),
+  only_what_was_held_is_declined: (row) =>
+    isNull(row.canceledReason) ||
+    (row.status === 'canceled' && (row.canceledReason === 'conversation_changed' || !isNull(row.heldFor))),
+  only_what_was_accepted_is_delivered: (row) => isNull(row.delivery) || ['sending', 'sent'].includes(row.status),
+  only_what_runs_has_a_proof: (row) => isNull(row.proof) || row.status === 'sending',
   only_unknown_has_a_plan: (row) => isNull(row.plan) || row.status === 'unknown',
   only_what_is_not_settled_is_open: (row) => isNull(row.openAttempts) || ['sending', 'unknown'].includes(row.status),
   only_what_may_go_out_is_rendered: (row) =>

@@ -12,6 +12,8 @@ export interface Write {
   /** Public id. */
   readonly messageId: string
   readonly attempt: number
+  /** Public id. */
+  readonly attemptId: string
   readonly vendor: Vendor
   readonly identity: string
   readonly body: string
@@ -20,6 +22,8 @@ export interface Write {
   fate: 'travels' | 'lost' | 'accepted' | 'repeated' | 'refused'
   /** Its gateway read a refusal that the vendor documents. */
   refusalRead: boolean
+  /** The vendor's id of what it accepted. */
+  providerId: string | null
 }
 
 export interface Reply {
@@ -56,6 +60,10 @@ export interface Vendor {
   readonly kind: VendorKind
   readonly capabilities: Capabilities
   readonly moods: VendorMoods
+  /** Its receipts name the attempt, and not the message alone. */
+  readonly namesAttempts: boolean
+  /** It tells again what was not heard. */
+  readonly tellsAgain: boolean
   /** Requests that arrived before this are what they were; `done` tells what came of it, if anything does. */
   receive(write: Write, done: (reply: Reply) => void): void
   look(identity: string, reference: string): Reply
@@ -89,6 +97,7 @@ export function createVendor(
       : Infinity
     ledger.push({ id, reference: write.messageId, identity: write.identity, atMs: world.now(), shownFromMs })
     write.fate = 'accepted'
+    write.providerId = id
     world.note(name, () => `ACCEPTS ${write.event} (attempt ${write.attempt} of ${write.messageId}) as ${id}`)
     acceptedNow(write)
     return { status: 201, body: { id } }
@@ -126,6 +135,8 @@ export function createVendor(
     kind,
     capabilities,
     moods,
+    namesAttempts: chance.happens(0.5),
+    tellsAgain: chance.happens(0.6),
     refuses,
     receive: (write, done) => {
       if (chance.happens(moods.lost)) {

@@ -1,11 +1,14 @@
 /** Rules about what leaves a gateway and what providers take (reliability.md, invariants 1, 2, 7 and the write gate). */
+import { checkApproved } from './approval-rules.ts'
+import { checkFirstWrite } from './conversation-rules.ts'
 import { dangersOf, isSameByKey, leaseId, liesOf, trueTime, uuidOf, type Facts } from './facts.ts'
 import type { Write } from './vendor.ts'
+import type { Process } from './world.ts'
 
 /** Our reading of the data base's clock is off by half of what reading it took. */
 const clockErrorMs = 3_000
 
-export function checkWrite(facts: Facts, write: Write): void {
+export function checkWrite(facts: Facts, write: Write, by: Process): void {
   const { world, tables, broken } = facts
   const { event, messageId, attempt } = write
   const about = `attempt ${attempt} of ${messageId} (${event}) at ${write.vendor.name}`
@@ -23,6 +26,8 @@ export function checkWrite(facts: Facts, write: Write): void {
   if (leaseUntil === undefined || now >= leaseUntil) broken('write gate', `${about} begins after its lease`)
   if (now > row.notAfter.getTime() + clockErrorMs) broken('write gate', `${about} begins after notAfter`)
 
+  if (earlier.length === 0) checkFirstWrite(facts, row)
+  checkApproved(facts, row, by)
   const settledMs = facts.settledMs.get(row.id) ?? -1
   for (const other of earlier) {
     const isOne = isSameByKey(other, write, world.now())

@@ -1,126 +1,8 @@
 /** What the statements of src/store that write do to the tables; each whole, at one instant, or not at all. */
 import type { MessageRow } from '../../src/store/message-rows.ts'
-import { checkRow, databaseError, keyOf, type EventRow, type KeyRow, type Tables } from './tables.ts'
-
-type Json = Readonly<Record<string, unknown>>
-
-export interface Execution {
-  readonly tables: Tables
-  readonly nowMs: number
-  /** Told of every row that is written, before and after; both are the committed rows. */
-  readonly changed: (before: MessageRow | null, after: MessageRow | null) => void
-}
-
-const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
-const dateOrNull = (value: unknown): Date | null => (typeof value === 'string' ? new Date(value) : null)
-const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null)
-const text = (value: unknown): string => {
-  if (typeof value !== 'string') throw databaseError('23502', 'not null')
-  return value
-}
-
-/** As `json_to_recordset` reads them: a member that is absent is NULL. */
-export const rowsOf = (json: unknown): readonly Json[] =>
-  (JSON.parse(String(json)) as Json[]).map((row) => new Proxy(row, { get: (of, name) => of[String(name)] ?? null }))
-
-function keyRow(asked: Json, key: unknown, nowMs: number): KeyRow {
-  return {
-    account: text(asked['account_id']),
-    environment: text(asked['environment']),
-    key: text(key),
-    messageId: text(asked['id']),
-    fingerprint: Buffer.from(text(asked['fingerprint']), 'hex'),
-    fingerprintVersion: Number(asked['fingerprint_version']),
-    firstSeenAt: new Date(nowMs),
-  }
-}
-
-const idOf = ({ account, environment, key }: KeyRow): string => keyOf(account, environment, key)
-
-export function claim({ tables, nowMs, changed }: Execution, [json]: readonly unknown[]) {
-  const keys = new Map<string, KeyRow>()
-  const isTaken = (id: string): boolean => tables.keys.has(id) || keys.has(id)
-  const won = rowsOf(json).filter((asked) => {
-    const row = keyRow(asked, asked['idempotency_key'], nowMs)
-    if (isTaken(idOf(row))) return false
-    keys.set(idOf(row), row)
-    return true
-  })
-  const messages = won.map((asked) => claimedRow(asked, nowMs))
-  const guarded = [...tables.messages.values()]
-  for (const row of messages) {
-    checkRow(row)
-    if (tables.messages.has(row.id)) throw databaseError('23505', 'messages_pkey')
-    if (row.intentGuard !== null && guarded.some((other) => isSameIntent(row, other)))
-      throw databaseError('23505', 'messages_one_per_intent')
-    guarded.push(row)
-  }
-  for (const asked of won.filter(({ second_key: second }) => typeof second === 'string')) {
-    const row = keyRow(asked, asked['second_key'], nowMs)
-    if (isTaken(idOf(row))) throw databaseError('23505', 'idempotency_keys_pkey')
-    keys.set(idOf(row), row)
-  }
-  for (const [id, row] of keys) tables.keys.set(id, row)
-  for (const row of messages) {
-    tables.messages.set(row.id, row)
-    if (row.status === 'queued' || row.status === 'scheduled')
-      tables.dueWork.set(row.id, { task: 'dispatch', dueAtMs: row.sendAt?.getTime() ?? nowMs })
-    changed(null, row)
-  }
-  return messages.map(({ id, createdAt }) => ({ id, createdAt }))
-}
-
-const isSameIntent = (a: MessageRow, b: MessageRow): boolean =>
-  a.intentGuard === b.intentGuard && a.accountId === b.accountId && a.environment === b.environment
-
-function claimedRow(asked: Json, nowMs: number): MessageRow {
-  const now = new Date(nowMs)
-  const leaseMs = numberOrNull(asked['lease_ms'])
-  return {
-    id: text(asked['id']),
-    accountId: text(asked['account_id']),
-    environment: text(asked['environment']),
-    idempotencyKey: text(asked['idempotency_key']),
-    request: text(asked['request']),
-    fingerprintVersion: Number(asked['fingerprint_version']),
-    metadata: text(asked['metadata']),
-    channel: text(asked['channel']),
-    recipient: text(asked['recipient']),
-    conversation: textOrNull(asked['conversation']),
-    reference: textOrNull(asked['reference']),
-    intent: textOrNull(asked['intent']),
-    intentGuard: textOrNull(asked['intent']),
-    provider: text(asked['provider']),
-    traceparent: textOrNull(asked['traceparent']),
-    createdAt: now,
-    updatedAt: now,
-    sendAt: dateOrNull(asked['send_at']),
-    notAfter: new Date(text(asked['not_after'])),
-    version: Number(asked['version']),
-    status: text(asked['status']),
-    failedReason: null,
-    attempts: Number(asked['attempts']),
-    attemptId: textOrNull(asked['attempt_id']),
-    attemptProvider: textOrNull(asked['attempt_provider']),
-    attemptStartedAt: asked['attempt_id'] === null ? null : now,
-    leaseUntil: leaseMs === null ? null : new Date(nowMs + leaseMs),
-    attemptEndedAt: null,
-    outcome: null,
-    evidence: null,
-    dueAt: asked['status'] === 'queued' ? now : null,
-    providerMessageId: null,
-    sentAt: null,
-    resolution: null,
-    answerStatus: null,
-    attemptNumber: numberOrNull(asked['attempt_number']),
-    attemptIdentity: textOrNull(asked['attempt_identity']),
-    openAttempts: null,
-    plan: null,
-    rendered: textOrNull(asked['rendered']),
-    delivery: null,
-    proof: null,
-  }
-}
+import { leave } from './conversation-statements.ts'
+import { dateOrNull, numberOrNull, rowsOf, text, textOrNull, type Execution, type Json } from './execution.ts'
+import { checkRow, databaseError, keyOf, type EventRow, type Tables } from './tables.ts'
 
 export function save({ tables, nowMs, changed }: Execution, [json]: readonly unknown[]) {
   const changes = rowsOf(json).flatMap((change) => {
@@ -130,6 +12,7 @@ export function save({ tables, nowMs, changed }: Execution, [json]: readonly unk
     checkRow(after)
     return [{ change, before, after }]
   })
+  for (const { change, after } of changes) if (change['leaves'] === true) leave(tables, after, nowMs)
   for (const { change, before, after } of changes) {
     const { id } = after
     tables.messages.set(id, after)
@@ -184,6 +67,8 @@ function savedRow(before: MessageRow, change: Json, nowMs: number): MessageRow {
     rendered: textOrNull(change['rendered']),
     delivery: textOrNull(change['delivery']),
     proof: textOrNull(change['proof']),
+    decision: textOrNull(change['decision']),
+    canceledReason: textOrNull(change['canceled_reason']),
     updatedAt: new Date(text(change['updated_at'])),
     intentGuard: change['guards_intent'] === true ? before.intentGuard : null,
     leaseUntil: leaseMs === null ? before.leaseUntil : new Date(nowMs + leaseMs),
@@ -198,7 +83,9 @@ export function insertEvents(tables: Tables, messageId: string, events: readonly
     attemptId: textOrNull(event['attempt_id']),
     data: text(event['data']),
   }))
-  if (made.length > 0) tables.events.set(messageId, [...(tables.events.get(messageId) ?? []), ...made])
+  const known = tables.events.get(messageId) ?? []
+  const fresh = made.filter(({ id }) => known.every((event) => event.id !== id))
+  if (fresh.length > 0) tables.events.set(messageId, [...known, ...fresh])
 }
 
 export function insertName({ tables }: Execution, values: readonly unknown[]) {
