@@ -92,7 +92,7 @@ function textFitting(schema: Schema): fc.Arbitrary<string> {
     (pattern === undefined || new RegExp(pattern, 'u').test(text))
   if (format !== undefined && formats[format] !== undefined) return formats[format].filter(fits)
   if (pattern !== undefined && !String(pattern).startsWith('^[^'))
-    return matching(pattern, Math.min(maxLength, 60)).filter(fits)
+    return matching(pattern, Math.min(maxLength, 100)).filter(fits)
   const examples = (schema['examples'] ?? []) as string[]
   const plain = fc.string({
     unit: fc.constantFrom('a', 'b', 'X', 'Y', '0', '1', '9', '-'),

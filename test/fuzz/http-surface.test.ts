@@ -55,6 +55,16 @@ const elsewhere = [
   'cancelMessage 409',
   'resolveMessage 200',
   'resolveMessage 400',
+  'approveMessage 200',
+  'approveMessage 403',
+  'approveMessage 409',
+  'declineMessage 200',
+  'declineMessage 409',
+  'checkMessage 200',
+  'getConversation 200',
+  'listConversationMessages 200',
+  'recordInbound 200',
+  'recordInbound 400',
   'getIdempotencyKey 200',
   'getIdempotencyKey 404',
   'voidKey 200',
@@ -78,10 +88,13 @@ test(
   async () => {
     const document = readDocument((await gateway.get('/openapi.json')).body)
     const mayOnlyApprove = await newApiKey(gateway, 'default', { scopes: ['approve'] })
-    const session = startSession(gateway, document, [
-      apiKey,
-      mayOnlyApprove.headers.authorization.slice('Bearer '.length),
-    ])
+    const agent = await newApiKey(gateway, 'default', {
+      scopes: ['send', 'read'],
+      kind: 'agent',
+      policy: { requireConversationVersion: false },
+    })
+    const tokens = [mayOnlyApprove, agent].map(({ headers }) => headers.authorization.slice('Bearer '.length))
+    const session = startSession(gateway, document, [apiKey, ...tokens])
     gateway.provider.answer = ({ to }) => {
       const luck = (Buffer.from(to).at(-1) ?? 0) % 8 // by the last digit of a number
       return luck < 2 ? lost() : luck < 4 ? rejected() : accepted()

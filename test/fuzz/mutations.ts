@@ -334,6 +334,10 @@ const queries = fc.constantFrom(...oddQueries).map((query): Mutation => (asked) 
   target: `${asked.target}${asked.target.includes('?') ? '&' : '?'}${query}`,
 }))
 
+/** A body that a GET has and nobody reads ends the connection, maybe in the middle of a long answer: a short one does not. */
+const unread = (asked: Asked): Asked =>
+  asked.method === 'GET' && asked.body !== null ? { ...asked, body: asked.body.slice(0, 10_000) } : asked
+
 export function mutated(requests: fc.Arbitrary<Asked>): fc.Arbitrary<Asked> {
   const ways = fc.oneof(
     { weight: 6, arbitrary: bodyValues },
@@ -343,5 +347,5 @@ export function mutated(requests: fc.Arbitrary<Asked>): fc.Arbitrary<Asked> {
     { weight: 3, arbitrary: paths },
     { weight: 3, arbitrary: queries },
   )
-  return fc.tuple(requests, ways).map(([asked, mutate]) => ({ ...mutate(asked), fits: false }))
+  return fc.tuple(requests, ways).map(([asked, mutate]) => ({ ...unread(mutate(asked)), fits: false }))
 }

@@ -83,12 +83,15 @@ function headerFault(document: Document, schema: Schema, value: string | undefin
 }
 
 /** Where the document's words, not its schemas, say what is refused; by pointer. */
-const inWords = /^\/(sendAt|delaySeconds|notAfter|ttlSeconds|providerMessageId|resend|scopes\/\d)$/
+const inWords = /^\/(sendAt|delaySeconds|notAfter|ttlSeconds|providerMessageId|resend|eventId|conversation|scopes\/\d)$/
+/** Nobody decides about what they sent themselves: whose it is no schema says. */
+const decisions = ['approveMessage', 'declineMessage']
 
 /** What fits the document is not called invalid, and what does not is not accepted. */
 function fairness(document: Document, operation: Operation, asked: Asked, reply: Reply): string[] {
   if (asked.fits) {
-    if ([401, 403, 408, 413, 415, 431].includes(reply.status))
+    const isOwn = reply.status === 403 && decisions.includes(asked.operation)
+    if ([401, 403, 408, 413, 415, 431].includes(reply.status) && !isOwn)
       return [`${reply.status} to a request that fits the document`]
     const { type, errors = [] } = reply.status === 400 ? (JSON.parse(reply.body) as Problem) : {}
     const unfair = type === '/problems/invalid-request' && !errors.every(({ pointer }) => inWords.test(pointer))

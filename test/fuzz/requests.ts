@@ -35,9 +35,13 @@ const keyInPath = fc.oneof(key, quotable)
 /** Messages and API keys that the run knows of: mostly such as the operation can do something with. */
 function idFor(operationId: string): fc.Arbitrary<string> {
   if (operationId.endsWith('ApiKey')) return some('madeKey')
+  if (operationId === 'approveMessage' || operationId === 'declineMessage') return some('held', 'held', 'message')
   if (operationId === 'resolveMessage') return some('unknown', 'unknown', 'unknown', 'message')
   return operationId === 'cancelMessage' ? some('waiting', 'message') : some('message', 'message', 'unknown')
 }
+
+/** Of the keys that a run has, that of an agent: what it sends waits for a person. */
+export const agentKey = 2
 
 /** Requests that fit the document, for one operation. */
 export function requestsFor(document: Document, operation: Operation): fc.Arbitrary<Asked> {
@@ -68,14 +72,15 @@ export function requestsFor(document: Document, operation: Operation): fc.Arbitr
   const body = bodySchema === undefined ? fc.constant(null) : bodyFor(document, operationId, bodySchema)
   const takesKey = parameters.some(({ name }) => name === 'Idempotency-Key')
   const keys: fc.Arbitrary<string | null> = takesKey ? fc.option(keyLine, { freq: 8 }) : fc.constant(null)
-  return fc.record({ params, query, body, keys, prefer, chunked: fc.boolean() }).map((made) => ({
+  const by = operationId === 'sendMessage' ? fc.constantFrom(0, 0, 0, agentKey) : fc.constant(0)
+  return fc.record({ params, query, body, keys, prefer, by, chunked: fc.boolean() }).map((made) => ({
     operation: operationId,
     method,
     target:
       path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encoded(made.params[name] ?? '')) + queryText(made.query),
     headers: [
       'Host: gateway',
-      ...(security === undefined ? [] : ['Authorization: Bearer {{apiKey 0}}']),
+      ...(security === undefined ? [] : [`Authorization: Bearer {{apiKey ${made.by}}}`]),
       ...(made.body === null ? [] : ['Content-Type: application/json']),
       ...(made.keys === null ? [] : [`Idempotency-Key: ${made.keys}`]),
       ...(made.prefer === null || !takesKey ? [] : [`Prefer: ${made.prefer}`]),
@@ -96,8 +101,11 @@ function queryText(query: Readonly<Record<string, unknown>>): string {
 
 /** The attempt that a body speaks of is one of the message in the path. */
 function ofThat(body: string | null, id: string | undefined): string | null {
-  const n = /^\{\{unknown (\d+)/.exec(id ?? '')?.[1]
-  return n === undefined || body === null ? body : body.replace(/\{\{attempt \d+/, `{{attempt ${n}`)
+  const [, kind, n] = /^\{\{(unknown|held) (\d+)/.exec(id ?? '') ?? []
+  if (n === undefined || body === null) return body
+  return kind === 'unknown'
+    ? body.replace(/\{\{attempt \d+/, `{{attempt ${n}`)
+    : body.replace(/"v\d+:[0-9a-f]{64}"/, `"{{fingerprint ${n}}}"`)
 }
 
 type Body = Record<string, unknown>
@@ -105,7 +113,10 @@ type Body = Record<string, unknown>
 function bodyFor(document: Document, operationId: string, schema: Schema): fc.Arbitrary<string> {
   const bodies = fitting(document, schema) as fc.Arbitrary<Body>
   return fc.tuple(bodies, some('attempt'), fc.nat(7)).map(([body, attempt, luck]) => {
-    const tidy = operationId === 'sendMessage' ? tidyMessage(body, luck) : speaksOf(attempt, body)
+    const tidy =
+      operationId === 'sendMessage' || operationId === 'checkMessage'
+        ? tidyMessage(body, luck)
+        : speaksOf(attempt, body)
     return JSON.stringify(tidy)
   })
 }

@@ -14,6 +14,7 @@ interface Told {
   readonly id?: string
   readonly object?: string
   readonly status?: string
+  readonly fingerprint?: string
   readonly nextCursor?: string | null
   readonly data?: readonly { readonly id: string; readonly attempt?: string | null }[]
 }
@@ -39,6 +40,9 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     waiting: [] as string[],
     unknown: [] as string[],
     attempt: [] as string[],
+    held: [] as string[],
+    /** Of what is held, in the same order. */
+    fingerprint: [] as string[],
     key: ['fuzz-0'],
     cursor: [Buffer.from(`msg_${'0'.repeat(32)}`).toString('base64url')],
     /** Made in this run: those that it asks with are not revoked. */
@@ -50,7 +54,9 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     text.replaceAll(/\{\{(\w+) (\d+)\}\}/g, (_, kind: keyof typeof known, n: string) => {
       const list = known[kind]
       const value = list[Number(n) % Math.max(list.length, 1)]
-      return value ?? (kind === 'attempt' ? `att_${'0'.repeat(32)}` : (known.message[0] ?? ''))
+      if (value !== undefined) return value
+      if (kind === 'fingerprint') return `v1:${'0'.repeat(64)}`
+      return kind === 'attempt' ? `att_${'0'.repeat(32)}` : (known.message[0] ?? '')
     })
 
   const judge = (asked: Asked, reply: Reply): string[] => {
@@ -68,7 +74,7 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     const key = /^"((?:[^"\\]|\\.)*)"$/.exec(reply.headers.get('idempotency-key')?.[0] ?? '')?.[1]
     if (key !== undefined) known.key.push(encodeURIComponent(key.replaceAll(/\\(.)/g, '$1')))
     if (!mediaOf(reply).endsWith('json') || reply.body === '') return // HEAD has none
-    const { id, object, status, nextCursor } = JSON.parse(reply.body) as Told
+    const { id, object, status, fingerprint, nextCursor } = JSON.parse(reply.body) as Told
     if (asked.operation.includes('ApiKey')) {
       if (id !== undefined && object === 'api_key') known.madeKey.push(id)
       if (typeof nextCursor === 'string') known.keyCursor.push(nextCursor)
@@ -76,6 +82,10 @@ export function startSession(gateway: TestGateway, document: Document, apiKeys: 
     }
     if (id !== undefined) known.message.push(id)
     if (id !== undefined && status === 'scheduled') known.waiting.push(id)
+    if (id !== undefined && status === 'held' && fingerprint !== undefined && !known.held.includes(id)) {
+      known.held.push(id)
+      known.fingerprint.push(fingerprint)
+    }
     if (id !== undefined && asked.operation === 'resolveMessage' && asked.body?.includes('"resend":true') === true)
       resent.add(id)
     if (typeof nextCursor === 'string') known.cursor.push(nextCursor)
