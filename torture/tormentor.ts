@@ -43,8 +43,8 @@ const momentOf = {
   'gateway: killed at its claim': atClaim,
   'gateway: killed before its result': { statement: 'save', fate: 'lost before' },
   'gateway: killed at its result': { statement: 'save', fate: 'told' },
-  // Of a call that begins at once.
-  'gateway: stopped at its claim': { ...atClaim, matching: /"status":"sending"/ },
+  // Of a call that begins at once, and that nobody repeats meanwhile: it is the gate that must keep it back.
+  'gateway: stopped at its claim': { ...atClaim, matching: /"provider":"sandbox-blind"[^}]*"status":"sending"/ },
 } as const satisfies Partial<Record<(typeof ofGateway)[number], Moment>>
 /** Only of a call whose absence can be proven. */
 const atStrongClaim: Moment = { ...atClaim, matching: /"provider":"sandbox-lookup"[^}]*"status":"sending"/ }

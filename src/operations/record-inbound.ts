@@ -34,7 +34,8 @@ export async function recordInbound(
     environment,
     conversation,
     source: 'api',
-    eventId: eventId ?? inboundEventId(from, text, occurredAt ?? ''),
+    // The instant, however it was written.
+    eventId: eventId ?? inboundEventId(from, text, new Date(occurredAt ?? '').toISOString()),
     sender: from,
     text,
     occurredAt: occurredAt === undefined ? null : new Date(occurredAt),

@@ -32,6 +32,9 @@ const connections = 16
 const maxWaiting = 512
 const maxTries = 4
 
+/** Every statement here is a look-up by index; a plan made while a table was small must not outlive that. */
+export const plannerOptions = '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off'
+
 export function openDatabase(url: string, onIdleError: (error: Error) => void): Database {
   const pool = new pg.Pool({
     connectionString: url,
@@ -45,8 +48,7 @@ export function openDatabase(url: string, onIdleError: (error: Error) => void): 
     idle_in_transaction_session_timeout: 5_000,
     query_timeout: 4_000,
     idleTimeoutMillis: 60_000,
-    // Every statement here is a look-up by index; a plan made while a table was small must not outlive that.
-    options: '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off',
+    options: plannerOptions,
   })
   pool.on('error', onIdleError)
   const prisma = new PrismaClient({

@@ -67,7 +67,8 @@ const erase: Statement = {
   text: `
     DELETE FROM duplicate_guards WHERE (account_id, environment, content_hash) IN (
       SELECT account_id, environment, content_hash FROM duplicate_guards
-      WHERE seen_at < now() - $2::float8 * interval '1 second' LIMIT $1 FOR UPDATE SKIP LOCKED)
+      WHERE first_at < now() - $2::float8 * interval '1 second' AND seen_at < now() - $2::float8 * interval '1 second'
+      LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING message_id`,
 }
 

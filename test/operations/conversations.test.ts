@@ -83,6 +83,8 @@ test('without an event id the fields that make it that event are its id; content
   const told = { from: 'a', text: 'ok', occurredAt: '2026-12-01T09:00:00.000Z' }
   const first = await service.post(path('/inbound'), told)
   expect((await service.post(path('/inbound'), told)).json()).toEqual(first.json())
+  const sameInstant = { ...told, occurredAt: '2026-12-01T10:00:00+01:00' }
+  expect((await service.post(path('/inbound'), sameInstant)).json()).toEqual(first.json())
   expect(first.json()).toMatchObject({ version: 1, inbound: { eventId: null } })
   await service.post(path('/inbound'), { ...told, occurredAt: '2026-12-01T09:00:01.000Z' })
   expect(await versionOf()).toBe(2)

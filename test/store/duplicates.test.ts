@@ -39,10 +39,10 @@ function guarded(text: string, { refuses = false, windowS = 900, ...asked }: Gua
   return { ...claim, guard: guardOf(claim, { refuses, windowS }) }
 }
 const seenAgo = async ({ message }: Claim, seconds: number): Promise<unknown> =>
-  database.query(`UPDATE duplicate_guards SET seen_at = now() - $2 * interval '1 second' WHERE message_id = $1`, [
-    message.id,
-    seconds,
-  ])
+  database.query(
+    `UPDATE duplicate_guards SET first_at = now() - $2 * interval '1 second', seen_at = now() - $2 * interval '1 second' WHERE message_id = $1`,
+    [message.id, seconds],
+  )
 const toldOf = (result: ClaimResult): string | null =>
   result.kind === 'claimed' ? result.message.possibleDuplicateOf : result.kind
 

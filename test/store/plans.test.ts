@@ -1,7 +1,7 @@
 /** Statements that must stay look-ups by index, also by a plan that was made while the tables were empty. */
-import type pg from 'pg'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openDatabase, type Database, type Statement } from '../../src/store/database.ts'
+import { openDatabase, plannerOptions, type Database, type Statement } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import { newUuid } from '../../src/new-uuid.ts'
 import { useDatabase } from '../support/database.ts'
@@ -25,11 +25,28 @@ beforeAll(() => {
 })
 afterAll(async () => opened.close())
 
+/** Made by every PostgreSQL that is supported: EXPLAIN (GENERIC_PLAN) came with 16. */
+async function genericPlan(text: string): Promise<string[]> {
+  const count = Math.max(0, ...[...text.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)))
+  const nothing = Array.from({ length: count }, () => 'NULL').join(', ')
+  const client = new pg.Client({ connectionString: database.url, options: plannerOptions })
+  await client.connect()
+  try {
+    await client.query('SET plan_cache_mode = force_generic_plan')
+    await client.query(`PREPARE asked AS ${text}`)
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN EXECUTE asked${count === 0 ? '' : ` (${nothing})`}`,
+    )
+    return rows.map((row) => row['QUERY PLAN'])
+  } finally {
+    await client.end()
+  }
+}
+
 /** The indexes that its generic plan reads, in order, each with what is looked up in it. */
 async function planOf(name: string): Promise<string[]> {
   const { text = '' } = seen.get(name) ?? {}
-  const rows = await opened.run<{ 'QUERY PLAN': string }>({ name: '', text: `EXPLAIN (GENERIC_PLAN) ${text}` }, [])
-  const plan = rows.map((row) => row['QUERY PLAN'])
+  const plan = await genericPlan(text)
   expect(plan.filter((line) => line.includes('Seq Scan'))).toEqual([])
   return plan.flatMap((line, i) => {
     const index = /(?:using|Bitmap Index Scan on) (\w+)/.exec(line)?.[1]
@@ -79,7 +96,7 @@ test.each<[string, (of: Store) => Promise<unknown>, readonly RegExp[]]>([
     [/^messages_by_recipient: .*hashtextextended.*id < /],
   ],
   ['erase-inbound', async (of) => of.eraseInbound(new Date(0), 10), [/^inbound_by_age: received_at < \$1/]],
-  ['erase-guards', async (of) => of.eraseGuards(10), [/^duplicate_guards_by_age: seen_at < /]],
+  ['erase-guards', async (of) => of.eraseGuards(10), [/^duplicate_guards_by_age: .*first_at < /]],
 ])('%s looks up in its index', async (name, ask, expected) => {
   await ask(store)
   for (const index of expected)

@@ -79,6 +79,7 @@ CREATE TABLE duplicate_guards (
   content_hash bytea NOT NULL CHECK (octet_length(content_hash) = 16),
   -- The first of them, until it failed or was canceled: then the first that has not, within the window of who looks.
   message_id   uuid NOT NULL,
+  first_at     timestamptz(3) NOT NULL DEFAULT now(),
   seen_at      timestamptz(3) NOT NULL DEFAULT now(),
   -- Of the last claim that came by: for how long back it looks, and whether it refuses to be a second one.
   window_s     integer NOT NULL CHECK (window_s > 0),
@@ -88,8 +89,8 @@ CREATE TABLE duplicate_guards (
   CONSTRAINT duplicate_is_not_refused CHECK (NOT (refuses AND is_second))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 
--- For retention alone, where a B-tree would be written at each send.
-CREATE INDEX duplicate_guards_by_age ON duplicate_guards USING brin (seen_at) WITH (pages_per_range = 32);
+-- For retention alone, where a B-tree would be written at each send. Not of `seen_at`, so that its update stays HOT.
+CREATE INDEX duplicate_guards_by_age ON duplicate_guards USING brin (first_at) WITH (pages_per_range = 32);
 
 -- A hash index walks all entries of one value at each insert: a recipient of many messages made every further one dearer.
 -- A B-tree does not. It is over a hash, for a device token may be longer than a B-tree takes.
