@@ -15,7 +15,6 @@ import { keysCommand, keysUsage } from './commands/keys.ts'
 import { unknownCommand, unknownUsage } from './commands/unknown.ts'
 import { loadAgentConfig, loadToolConfig } from './config.ts'
 import type { Deps } from './deps.ts'
-import { serveStdio } from './mcp/stdio.ts'
 import { createMetrics } from './metrics.ts'
 import { newSecret } from './new-secret.ts'
 import { newUuid } from './new-uuid.ts'
@@ -87,6 +86,6 @@ await startUp(async () => {
   if (first === 'unknown') return run(unknownCommand, process.argv.slice(3))
   if (first === 'db' && second === 'migrate') return migrateDatabase()
   if (first === 'openapi') return writeOpenApi(process.argv.slice(3))
-  if (first === 'mcp') return serveStdio(loadAgentConfig())
+  if (first === 'mcp') return (await import('./mcp/stdio.ts')).serveStdio(loadAgentConfig())
   throw new Error(usage)
 })

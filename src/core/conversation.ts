@@ -8,7 +8,7 @@
  *     version that its claim found; other held ones do not count.
  * V3. What the other side says makes a new version, once per event id.
  */
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { canonicalJson } from './fingerprint.ts'
 import type { MessageRequest } from './message-content.ts'
 import type { Message, State } from './message.ts'
@@ -30,8 +30,7 @@ export function leaves({ state, request }: Message, next: State): boolean {
 
 /** What makes a second message look like the first: conversation, recipient and what is said, whatever its key and reference. */
 export function contentHash({ channel, to, conversation, content }: MessageRequest): string {
-  const said = canonicalJson([channel, to, conversation ?? null, content])
-  return createHash('sha256').update(said).digest('hex').slice(0, 32)
+  return hash('sha256', canonicalJson([channel, to, conversation ?? null, content])).slice(0, 32)
 }
 
 /** The id of an inbound message whose sender gives none: of the fields that make it that event. */

@@ -10,16 +10,23 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticate } from '../http/auth.ts'
 import { jsonOf, NoAnswer, type Call } from './call.ts'
-import { agentServer } from './server.ts'
 
 export interface EndpointOptions {
   readonly authenticate: Authenticate
   /** Where others reach this gateway; its name is believed beside this machine's own. */
   readonly publicUrl: string | null
+}
+
+/** Loaded when an agent first asks: a gateway that has none need not hold what speaks their protocol in its memory. */
+async function loadProtocol() {
+  const [{ WebStandardStreamableHTTPServerTransport: Transport }, { agentServer }] = await Promise.all([
+    import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+    import('./server.ts'),
+  ])
+  return { Transport, agentServer }
 }
 
 export function mcpEndpoint(app: FastifyInstance, { authenticate, publicUrl }: EndpointOptions): void {
@@ -34,7 +41,8 @@ export function mcpEndpoint(app: FastifyInstance, { authenticate, publicUrl }: E
   const schema = { hide: true } // its description is the protocol's: tools/list
 
   app.post('/mcp', { onRequest, schema }, async (request, reply) => {
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+    const { Transport, agentServer } = await loadProtocol()
+    const transport = new Transport({ enableJsonResponse: true })
     const server = agentServer(inProcess(app, request.headers.authorization ?? ''))
     await server.connect(transport)
     try {
