@@ -59,7 +59,8 @@ export async function checkMessage(deps: Deps, asked: SendRequest, names: Names,
           : second !== undefined && mode === 'refuse' && wanted === null
             ? possibleDuplicate(second, 'content', 'no')
             : null
-  const ends = found === undefined ? afterwards(asked, held, refusal) : asRepeat(request, found)
+  const isLater = !(plan instanceof Refusal) && plan.times.sendAt !== null
+  const ends = found === undefined ? afterwards(isLater, held, refusal) : asRepeat(request, found)
   return {
     verdict: ends.verdict,
     reason: ends.reason,
@@ -85,7 +86,7 @@ interface End {
   readonly refusal: Refusal | null
 }
 
-function afterwards({ request }: SendRequest, held: HeldReason | null, refusal: Refusal | null): End {
+function afterwards(isLater: boolean, held: HeldReason | null, refusal: Refusal | null): End {
   if (refusal !== null) return { verdict: 'refuse', reason: 'It would be refused: `problem` says why.', refusal }
   if (held === 'approval') return { verdict: 'hold', reason: 'It would wait for a person to approve it.', refusal }
   if (held === 'duplicate')
@@ -94,7 +95,7 @@ function afterwards({ request }: SendRequest, held: HeldReason | null, refusal: 
       reason: 'It looks like a message of a short while ago, and would wait for a person.',
       refusal,
     }
-  return request.sendAt !== undefined || request.delaySeconds !== undefined
+  return isLater
     ? { verdict: 'schedule', reason: 'It would be sent at its time.', refusal }
     : { verdict: 'send', reason: 'It would be sent at once.', refusal }
 }

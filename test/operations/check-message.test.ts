@@ -70,6 +70,8 @@ test('one that would go out at once', async () => {
 test.each<[string, 'service' | 'agent', object, Record<string, string>, string, number]>([
   ['goes out', 'service', sms('a'), {}, 'send', 201],
   ['waits for its time', 'service', sms('b', { delaySeconds: 60 }), {}, 'schedule', 202],
+  ['is due already', 'service', sms('b1', { sendAt: '2020-01-01T00:00:00Z' }), {}, 'send', 201],
+  ['waits for no time', 'service', sms('b2', { delaySeconds: 0 }), {}, 'send', 201],
   ['waits for a person', 'agent', sms('c', { conversation: 'c' }), { 'if-match': '"0"' }, 'hold', 202],
   ['names no version', 'agent', sms('d', { conversation: 'd' }), {}, 'refuse conversation-version-required', 428],
   ['is stale', 'service', sms('e', { conversation: 'e' }), { 'if-match': '"7"' }, 'refuse conversation-changed', 412],
