@@ -83,6 +83,13 @@ const url =
       ? null
       : `must be a URL that begins ${protocols.join(' or ')}`
 
+/** An address, or a network by the length of its prefix. */
+function isNetwork(text: string): boolean {
+  const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const family = isIP(address)
+  return family > 0 && Number(bits ?? 0) <= (family === 4 ? 32 : 128)
+}
+
 const apiKeyForm = (value: string): string | null =>
   parseApiKey(value) === undefined
     ? 'must be so_live_<id>_<secret> or so_test_<id>_<secret>, the secret of 32 or more letters, digits, - and _'
@@ -108,9 +115,7 @@ export const settings = [
     meaning:
       'Addresses and networks of your reverse proxies, with commas between them: what they say in X-Forwarded-For is where a decision is noted to come from. Without it: the address that connects.',
     check: (value: string) =>
-      value.split(',').every((each) => /^[^/]+(\/\d{1,3})?$/.test(each) && isIP(each.split('/')[0] ?? '') > 0)
-        ? null
-        : 'must be addresses or networks (10.0.0.0/8), with commas between them',
+      value.split(',').every(isNetwork) ? null : 'must be addresses or networks (10.0.0.0/8), with commas between them',
   },
   {
     name: 'DATABASE_URL',

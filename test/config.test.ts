@@ -54,3 +54,23 @@ test('PUBLIC_URL is the address of every provider that asks for callbacks and na
   expect(evidence({ PUBLIC_URL: 'https://all.example' })).toEqual(['callback_url', 'callback_url', 'none'])
   await Promise.all(made({}).map(async (provider) => provider.close()))
 })
+
+test.each(['api', 'sandbox-own', 'Twilio', ''])(
+  'a provider is not named %j: its event ids would be taken for others’',
+  (name) => {
+    const line = { adapter: 'line', channelAccessToken: 't' }
+    const env = { SENDONCE_CONFIG: configFile({ providers: { [name]: line } }), SENDONCE_DATABASE: 'embedded' }
+    expect(mistakesIn(env)).toContain(`providers.${name}: a name has small letters`)
+  },
+)
+
+test.each([
+  ['127.0.0.1', ''],
+  ['10.0.0.0/8,::1,fd00::/8', ''],
+  ['10.0.0.0/8, ::1', 'TRUSTED_PROXIES: must be addresses'],
+  ['proxy.example', 'TRUSTED_PROXIES: must be addresses'],
+  ['10.0.0.0/99', 'TRUSTED_PROXIES: must be addresses'],
+  ['true', 'TRUSTED_PROXIES: must be addresses'],
+])('TRUSTED_PROXIES=%s: %s', (value, mistake) => {
+  expect(mistakesIn({ TRUSTED_PROXIES: value }).slice(0, mistake === '' ? undefined : mistake.length)).toBe(mistake)
+})
