@@ -122,15 +122,6 @@ function bootstrapCredentials(token: string): Credentials | undefined {
   }
 }
 
-/** Only a person decides and settles: whatever sends by itself would decide about itself. @throws Refusal */
-export function requirePerson({ kind }: Caller): void {
-  if (kind !== 'person')
-    throw new Refusal(
-      'forbidden',
-      `This is for the API key of a person, not of a${kind === 'agent' ? 'n' : ''} ${kind}.`,
-    )
-}
-
 export function requireScope(caller: Caller, scope: ApiScope): void {
   if (!caller.scopes.includes(scope)) throw new Refusal('forbidden', `The scope \`${scope}\` is needed.`)
 }

@@ -4,7 +4,8 @@ import type { GivenPolicy } from '../../src/core/key-policy.ts'
 import { callerOf, type TestCaller } from '../support/callers.ts'
 import { useDatabase } from '../support/database.ts'
 import { accepted, fakeProvider, rejected, sms, testGateway, type TestGateway } from '../support/gateway.ts'
-import { dispatch } from './steps.ts'
+import { dispatch, makeDue, untilStatus } from './steps.ts'
+import { uuidOf } from './told.ts'
 
 const database = useDatabase()
 const provider = fakeProvider('fake')
@@ -198,11 +199,17 @@ test('E8 what is not taken fails over to no provider that the key may not use', 
     retryAfterMs: null,
     evidence: { phase: 'not_begun', detail: 'refused' },
   })
-  const answer = await send(caller, sms(text()), { prefer: 'wait=0' })
-  expect(answer.statusCode).toBe(202)
+  const { id } = (await send(caller, sms(text()), { prefer: 'wait=0' })).json<Shown>()
+  await untilStatus(gateway, id, 'queued')
   provider.answer = () => accepted()
-  await database.query(`UPDATE due_work SET due_at = now() - interval '1 ms'`)
+  await database.query('DELETE FROM due_work WHERE message_id <> $1', [uuidOf(id)])
+  await makeDue(database)
   await dispatch(gateway)
+  expect((await caller.get(`/v1/messages/${id}`)).json()).toMatchObject({
+    status: 'sent',
+    provider: 'fake',
+    attempts: 2,
+  })
   expect(second.calls).toHaveLength(0)
 })
 

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { messageView } from '../../core/message-view.ts'
 import type { Deps } from '../../deps.ts'
 import { decideApproval } from '../../operations/decide-approval.ts'
-import { callerOf, requirePerson } from '../auth.ts'
+import { callerOf } from '../auth.ts'
 import { messageExample } from '../examples.ts'
 import { headerLines } from '../header-lines.ts'
 import { answers, everywhere, messageAnswer, ofBodies, problemAnswers, ref, secured } from '../openapi.ts'
@@ -45,7 +45,6 @@ export function approvalRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      requirePerson(caller)
       const { waitMs, async } = preferencesOf(headerLines(request.raw, 'prefer'))
       const { fingerprint } = request.body
       const by = { apiKey: caller.apiKey, from: request.ip }
@@ -68,7 +67,6 @@ export function approvalRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      requirePerson(caller)
       const by = { apiKey: caller.apiKey, from: request.ip }
       return messageView(
         await decideApproval(deps, caller, request.params.id, 'declined', request.body.fingerprint, by, 0),

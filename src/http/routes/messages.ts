@@ -7,7 +7,7 @@ import type { Deps } from '../../deps.ts'
 import { cancelMessage } from '../../operations/cancel-message.ts'
 import { getMessage } from '../../operations/get-message.ts'
 import { resolveMessage } from '../../operations/resolve-message.ts'
-import { callerOf, requirePerson } from '../auth.ts'
+import { callerOf } from '../auth.ts'
 import { cursorOf, idOfCursor } from '../cursor.ts'
 import { messageExample, timelineExample } from '../examples.ts'
 import { answers, everywhere, messageAnswer, ofBodies, problemAnswers, ref, secured } from '../openapi.ts'
@@ -126,7 +126,6 @@ export function messageRoutes(app: FastifyInstance, deps: Deps): void {
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      requirePerson(caller)
       const { attempt, outcome, providerMessageId, evidence, resend = false } = request.body
       if (outcome === 'not_sent' && providerMessageId !== undefined)
         throw invalid('/providerMessageId', 'belongs to a message that was sent')
