@@ -8,7 +8,7 @@
  *     version that its claim found; other held ones do not count.
  * V3. What the other side says makes a new version, once per event id.
  */
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { canonicalJson } from './fingerprint.ts'
 import type { MessageRequest } from './message-content.ts'
 import type { Message, State } from './message.ts'
@@ -35,6 +35,4 @@ export function contentHash({ channel, to, conversation, content }: MessageReque
 
 /** The id of an inbound message whose sender gives none: of the fields that make it that event. */
 export const inboundEventId = (from: string, text: string, occurredAt: string): string =>
-  `derived:v1:${createHash('sha256')
-    .update(canonicalJson([from, text, occurredAt]))
-    .digest('hex')}`
+  `derived:v1:${hash('sha256', canonicalJson([from, text, occurredAt]))}`

@@ -89,7 +89,10 @@ const email = Type.Object(
 const chat = Type.Object(
   {
     channel: Type.Literal('chat'),
-    to: line(255, { description: 'Channel or user id.', examples: ['C024BE91L'] }),
+    to: line(255, {
+      description: 'Channel or user id; for WhatsApp `whatsapp:` and the E.164 number.',
+      examples: ['C024BE91L'],
+    }),
     from: Type.Optional(line(255)),
     content: Type.Object({ text: text('What is said.'), threadId: Type.Optional(line(255)) }, strict),
     ...common,
