@@ -1,6 +1,6 @@
 /**
- * Validation, strict: nothing is coerced, removed or defaulted in a body; in a query string, whose values are all text,
- * numbers are read. One error is reported, with its JSON pointer and never with the value.
+ * Validation, strict: nothing is coerced, removed or defaulted; in a query string, whose values are all text, whole numbers
+ * are read. One error is reported, with its JSON pointer and never with the value.
  */
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -11,15 +11,8 @@ import { Refusal } from '../operations/refusal.ts'
 import { requestSchemas } from './request-schemas.ts'
 import { components } from './schemas.ts'
 
-function validator(coerceTypes: boolean): Ajv2020 {
-  const ajv = new Ajv2020({
-    strict: true,
-    strictTypes: false,
-    allErrors: false,
-    coerceTypes,
-    useDefaults: coerceTypes,
-    removeAdditional: false,
-  })
+function validator(): Ajv2020 {
+  const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: false })
   addFormats.default(ajv, ['date-time', 'email', 'uri-reference'])
   const calendar = ajv.formats['date-time'] as { validate: (text: string) => boolean }
   // RFC 3339 as we print it: upper case, seconds below 60, and a time that JavaScript reads as the same.
@@ -40,19 +33,30 @@ function validator(coerceTypes: boolean): Ajv2020 {
 /** What is added to a time must still be a time that RFC 3339 can write: nothing later than the year 9000. */
 const endOfTimeMs = Date.UTC(9000, 0)
 
-const bodies = validator(false)
-const queries = validator(true)
-
-/** For Fastify's routes: query strings and parameters coerced, everything else strict. */
-export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
-  const ajv = httpPart === 'querystring' || httpPart === 'params' ? queries : bodies
-  return settled(checking(ajv.compile(schema)))
-}
+const ajv = validator()
 
 type Check = (value: unknown) => unknown
 
-/** What a body of this schema must pass, for who has one from elsewhere. @throws Refusal */
-export const checkFor = (schema: TSchema): Check => checking(bodies.compile(schema))
+/** What a value of this schema must pass, wherever it comes from. @throws Refusal */
+export const checkFor = (schema: TSchema): Check => checking(ajv.compile(schema))
+
+/** For Fastify's routes. */
+export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
+  const check = checkFor(schema)
+  return settled(httpPart === 'querystring' ? (query) => check(withNumbers(schema, query)) : check)
+}
+
+/**
+ * The query with its whole numbers read. Ajv's own coercion takes whatever JavaScript reads as a number, `1e400` too, and
+ * then asks no maximum of Infinity.
+ */
+function withNumbers(schema: TSchema, query: unknown): unknown {
+  const { properties = {} } = schema as { properties?: Record<string, { type?: string }> }
+  const isNumber = (name: string, value: unknown): boolean =>
+    properties[name]?.type === 'integer' && typeof value === 'string' && /^-?\d{1,15}$/.test(value)
+  const entries = Object.entries(query as object)
+  return Object.fromEntries(entries.map(([name, value]) => [name, isNumber(name, value) ? Number(value) : value]))
+}
 
 function checking(validate: ValidateFunction): Check {
   return (value) => {
@@ -112,7 +116,7 @@ function errorOf(error: ErrorObject | undefined): [string, string] {
 }
 
 const requestChecks = Object.fromEntries(
-  channels.map((channel) => [channel, checking(bodies.compile(requestSchemas[channel]))]),
+  channels.map((channel) => [channel, checkFor(requestSchemas[channel])]),
 ) as Record<Channel, Check>
 
 /** The body of POST /v1/messages: `channel` says which schema it must fit. @throws Refusal */

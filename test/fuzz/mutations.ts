@@ -292,7 +292,10 @@ const paths = fc.tuple(fc.nat(9), fc.constantFrom(...oddParts)).map(([nth, part]
   const target = at < parts.length ? parts.with(at, part).join('/') : path
   return { ...asked, target: query === undefined ? target : `${target}?${query}` }
 })
-const oddQueries = [
+export const oddQueries = [
+  'limit=Infinity',
+  'limit=0x10',
+  'limit=%205',
   'limit=0',
   'limit=201',
   'limit=x',
@@ -329,10 +332,16 @@ const oddQueries = [
   'intent=%27%3B--',
   'reference={{key 1}}',
 ]
-const queries = fc.constantFrom(...oddQueries).map((query): Mutation => (asked) => ({
+export const withQuery = (asked: Asked, query: string): Asked => ({
   ...asked,
   target: `${asked.target}${asked.target.includes('?') ? '&' : '?'}${query}`,
-}))
+  fits: false,
+})
+const queries = fc.constantFrom(...oddQueries).map(
+  (query): Mutation =>
+    (asked) =>
+      withQuery(asked, query),
+)
 
 /** A body that a GET has and nobody reads ends the connection, maybe in the middle of a long answer: a short one does not. */
 const unread = (asked: Asked): Asked =>
