@@ -17,7 +17,8 @@ export interface Plan {
 
 export const help = `npm run torture -- [flags]
 
-  --seconds N        how long faults happen (120); up to --quiet seconds more until everything is settled
+  --seconds N        how long faults happen (120); up to --quiet seconds more until everything is settled.
+                     A run of 60 s or more that has not met all that it is for goes on, twice at most
   --gateways N       gateway processes, 2 to 4 (3)
   --callers N        callers at a time (64)
   --seed N           the same keys, bodies and order of faults once more (else by chance, and told)
