@@ -1,5 +1,6 @@
 /** One thing wrong with a request, or odd about it: in its header lines, its path, its query string or its body. */
 import fc from 'fast-check'
+import { oddQueries, withQuery } from './odd-queries.ts'
 import type { Asked } from './requests.ts'
 
 type Mutation = (asked: Asked) => Asked
@@ -291,51 +292,6 @@ const paths = fc.tuple(fc.nat(9), fc.constantFrom(...oddParts)).map(([nth, part]
   const at = 3 + (nth % Math.max(parts.length - 3, 1))
   const target = at < parts.length ? parts.with(at, part).join('/') : path
   return { ...asked, target: query === undefined ? target : `${target}?${query}` }
-})
-export const oddQueries = [
-  'limit=Infinity',
-  'limit=0x10',
-  'limit=%205',
-  'limit=0',
-  'limit=201',
-  'limit=x',
-  'limit=',
-  'limit=1&limit=2',
-  'limit=1e400',
-  'limit=-0',
-  'limit=999999999999999999999',
-  'status=SENT',
-  'status=',
-  'channel=fax',
-  'colour=red',
-  '__proto__=x',
-  'constructor=x',
-  'to=a&to=b',
-  'to[]=a',
-  'to=%00',
-  'to=%ff',
-  'to=%',
-  'to=%ED%A0%80',
-  'to=' + 'a'.repeat(5_000),
-  'createdAfter=yesterday',
-  'createdAfter=0000-01-01T00:00:00Z',
-  'createdBefore=9999-12-31T23:59:59Z',
-  'createdAfter=2026-12-01T09:00:00.123456789%2B14:00',
-  'cursor=x',
-  'cursor=%00',
-  'cursor=' + Buffer.from('msg_' + '0'.repeat(32)).toString('base64url'),
-  'cursor=bXNnXw',
-  '&&&=',
-  '=',
-  'a'.repeat(2_000),
-  'conversation=%F0%9F%98%80',
-  'intent=%27%3B--',
-  'reference={{key 1}}',
-]
-export const withQuery = (asked: Asked, query: string): Asked => ({
-  ...asked,
-  target: `${asked.target}${asked.target.includes('?') ? '&' : '?'}${query}`,
-  fits: false,
 })
 const queries = fc.constantFrom(...oddQueries).map(
   (query): Mutation =>
