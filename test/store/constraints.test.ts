@@ -60,11 +60,32 @@ test.each(
   await expect(inserted).rejects.toMatchObject({ code: '23514', constraint: name })
 })
 
-test('every CHECK has a row here that it refuses', async () => {
-  const rows = await database.query<{ name: string }>(
-    `SELECT conname AS name FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace`,
+/** Of all CHECKs, and of the rules in the one of `messages`, which calls a function: the name, and what it asks. */
+async function rulesOf(): Promise<Map<string, string>> {
+  const checks = await database.query<{ name: string; definition: string }>(
+    `SELECT conname AS name, pg_get_constraintdef(oid) AS definition FROM pg_constraint
+     WHERE contype = 'c' AND connamespace = 'public'::regnamespace AND conname <> 'message_is_whole'`,
   )
-  expect(rows.map(({ name }) => name).toSorted()).toEqual(Object.keys(refused).toSorted())
+  const [of] = await database.query<{ source: string }>(
+    `SELECT prosrc AS source FROM pg_proc WHERE proname = 'message_is_whole'`,
+  )
+  const rules = [...(of?.source ?? '').matchAll(/WHEN NOT \(([^]*?)\) THEN '(\w+)'/g)]
+  expect(rules.length).toBe((of?.source ?? '').split('WHEN NOT').length - 1)
+  return new Map([
+    ...checks.map(({ name, definition }) => [name, definition] as const),
+    ...rules.map(([, asked = '', name = '']) => [name, asked] as const),
+  ])
+}
+
+test('every CHECK has a row here that it refuses', async () => {
+  expect([...(await rulesOf()).keys()].toSorted()).toEqual(Object.keys(refused).toSorted())
+})
+
+test('a message that is refused does not stand in the log of the data base', async () => {
+  const error: unknown = await insertMessage(database, { ...queued, recipient: '+447700900999', version: 0 }).catch(
+    (refusal: unknown) => refusal,
+  )
+  expect(JSON.stringify({ ...(error as object), text: String(error) })).not.toContain('900999')
 })
 
 test('one intent that is guarded has one message in its account and environment', async () => {
@@ -95,11 +116,7 @@ test.each([
   ['kinds of API keys', 'api_keys_kind_check', apiKinds],
   ['statuses that retention erases', 'erased_messages_status_check', statuses.filter(isFinal)],
 ])('the %s of the data base are those of the core', async (_, name, words) => {
-  const [row] = await database.query<{ definition: string }>(
-    `SELECT pg_get_constraintdef(oid) AS definition FROM pg_constraint WHERE conname = $1`,
-    [name],
-  )
-  const found = [...(row?.definition ?? '').matchAll(/'([^']+)'/g)].map(([, word]) => String(word))
+  const found = [...((await rulesOf()).get(name) ?? '').matchAll(/'([^']+)'/g)].map(([, word]) => String(word))
   expect(found.toSorted()).toEqual([...words].toSorted())
 })
 

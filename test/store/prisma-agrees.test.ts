@@ -14,9 +14,20 @@ const prismaDir = join(import.meta.dirname, '../../prisma')
 const schema = { path: 'schema.prisma', content: await readFile(join(prismaDir, 'schema.prisma'), 'utf8') }
 const filters = { externalTables: [], externalEnums: [] }
 
+/**
+ * The native engine sends a script as it is (`raw_cmd` in prisma-engines). This adapter splits it at every semicolon, those
+ * in the body of a function too.
+ */
+function scriptsWhole(factory: PrismaPg, pool: pg.Pool): PrismaPg {
+  const connect = factory.connect.bind(factory)
+  factory.connect = async () =>
+    Object.assign(await connect(), { executeScript: async (script: string) => void (await pool.query(script)) })
+  return factory
+}
+
 async function engineOn(url: string): Promise<SchemaEngine> {
   const pool = new pg.Pool({ connectionString: url, max: 1 })
-  const adapter = bindMigrationAwareSqlAdapterFactory(new PrismaPg(pool))
+  const adapter = bindMigrationAwareSqlAdapterFactory(scriptsWhole(new PrismaPg(pool), pool))
   const engine = await SchemaEngine.new({ datamodels: [[schema.path, schema.content]] }, () => {}, adapter)
   onTestFinished(async () => {
     engine.free()
