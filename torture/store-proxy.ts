@@ -125,15 +125,16 @@ export class StoreProxy {
     })
   }
 
-  /** The names of prepared statements stand in Parse and Bind, ended by a zero. */
+  /** The names of prepared statements stand in Parse and Bind, ended by a zero: this one, or a variant that is named after it. */
   #fateOf(bytes: Buffer): StoreFate | null {
+    const sent = bytes.toString('latin1')
     const at = this.#strikes.findIndex(
       ({ statement, matching }) =>
-        bytes.includes(`\0${statement}\0`) && matching?.test(bytes.toString('latin1')) !== false,
+        new RegExp(`\\0${statement}(-[a-z-]+)?\\0`).test(sent) && matching?.test(sent) !== false,
     )
     const [strike] = at < 0 ? [] : this.#strikes.splice(at, 1)
     if (strike === undefined) return null
-    strike.onStruck(bytes.toString('latin1'))
+    strike.onStruck(sent)
     return strike.fate === 'told' ? null : strike.fate
   }
 }

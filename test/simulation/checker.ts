@@ -13,6 +13,7 @@ import type { Refusal } from '../../src/operations/refusal.ts'
 import { checkVerdict, noteDoubted, nobodyAsked, type Verdict } from './approval-rules.ts'
 import { checkAnswer, checkRefusal, emptyHeard, type Asked } from './answer-rules.ts'
 import { checkReceived, checkVersions, nothingSaid } from './conversation-rules.ts'
+import { isClaim, isSave } from './execution.ts'
 import { eventOf, nameOf, uuidOf, type Facts } from './facts.ts'
 import { checkMarked, checkReceiptsAtEnd } from './receipt-rules.ts'
 import { checkChange } from './row-rules.ts'
@@ -85,7 +86,7 @@ export function createChecker(world: World, tables: Tables): Checker {
     received: (place, inbound) => checkReceived(facts, place, inbound),
     executed: ({ name }, [json], rows, process) => {
       if (name === 'mark-receipts') checkMarked(facts, json)
-      if (name === 'save')
+      if (isSave(name))
         for (const { id } of rows as readonly { id: string }[])
           if (facts.approvals.decided.has(id) && !facts.approvals.decider.has(id))
             facts.approvals.decider.set(id, process)
@@ -93,8 +94,8 @@ export function createChecker(world: World, tables: Tables): Checker {
     },
     verdict: (verdict, outcome) => checkVerdict(facts, verdict, outcome),
     doubted: ({ name }, [json]) => {
-      if (name === 'save') noteDoubted(facts, JSON.parse(String(json)) as Parameters<typeof noteDoubted>[1])
-      if (name !== 'claim') return
+      if (isSave(name)) noteDoubted(facts, JSON.parse(String(json)) as Parameters<typeof noteDoubted>[1])
+      if (!isClaim(name)) return
       for (const { id } of JSON.parse(String(json)) as { id: string }[])
         facts.doubtedClaims.add(idFromUuid('message', id))
     },

@@ -76,6 +76,7 @@ function claimedRow(
 ): MessageRow {
   const now = new Date(nowMs)
   const leaseMs = numberOrNull(asked['lease_ms'])
+  const begins = asked['attempt_id'] !== null
   return {
     id: text(asked['id']),
     accountId: text(asked['account_id']),
@@ -96,13 +97,13 @@ function claimedRow(
     updatedAt: now,
     sendAt: dateOrNull(asked['send_at']),
     notAfter: new Date(text(asked['not_after'])),
-    version: Number(asked['version']),
+    version: 1,
     status: text(asked['status']),
     failedReason: null,
-    attempts: Number(asked['attempts']),
+    attempts: begins ? 1 : 0,
     attemptId: textOrNull(asked['attempt_id']),
-    attemptProvider: textOrNull(asked['attempt_provider']),
-    attemptStartedAt: asked['attempt_id'] === null ? null : now,
+    attemptProvider: begins ? text(asked['provider']) : null,
+    attemptStartedAt: begins ? now : null,
     leaseUntil: leaseMs === null ? null : new Date(nowMs + leaseMs),
     attemptEndedAt: null,
     outcome: null,
@@ -112,7 +113,7 @@ function claimedRow(
     sentAt: null,
     resolution: null,
     answerStatus: null,
-    attemptNumber: numberOrNull(asked['attempt_number']),
+    attemptNumber: begins ? 1 : null,
     attemptIdentity: textOrNull(asked['attempt_identity']),
     openAttempts: null,
     plan: null,

@@ -7,7 +7,7 @@ import type { Database, Statement } from '../../src/store/database.ts'
 import { shownFromRow } from '../../src/store/message-rows.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import type { TimelineEntry } from '../../src/core/events.ts'
-import { rowsOf, type Execution } from './execution.ts'
+import { isClaim, isSave, rowsOf, type Execution } from './execution.ts'
 import { play } from './statements.ts'
 import { keyOf, type Tables } from './tables.ts'
 import { epochMs, type Process, type World } from './world.ts'
@@ -112,7 +112,7 @@ function faultOf({ world, server, weather }: Line, { name }: Statement): StoreFa
   if (!chance.happens(rate)) return null
   server.troubledUntilMs = world.now() + 300
   const fault = chance.pick(weather.storeFaults)
-  return fault === 'locked' && name !== 'claim' && name !== 'save' ? null : fault
+  return fault === 'locked' && !isClaim(name) && !isSave(name) ? null : fault
 }
 
 async function send(line: Line, statement: Statement, values: readonly unknown[]): Promise<object[]> {
@@ -134,7 +134,7 @@ async function send(line: Line, statement: Statement, values: readonly unknown[]
         const { tables, changed, received } = server
         const rows = play(statement, values, { tables, nowMs, changed, received })
         server.executed(statement, values, rows, process)
-        if (statement.name === 'claim') noteClaim(line, values, rows)
+        if (isClaim(statement.name)) noteClaim(line, values, rows)
         return () => resolve([...rows])
       } catch (error) {
         return () => reject(error)

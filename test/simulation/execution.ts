@@ -14,6 +14,10 @@ export interface Execution {
   readonly received: (place: string, inbound: InboundMessage) => void
 }
 
+/** Variants of a statement are named after it. */
+export const isClaim = (name: string): boolean => /^claim(-|$)/.test(name)
+export const isSave = (name: string): boolean => /^save(-|$)/.test(name)
+
 export const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 export const dateOrNull = (value: unknown): Date | null => (typeof value === 'string' ? new Date(value) : null)
 export const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null)

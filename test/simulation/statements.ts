@@ -10,7 +10,7 @@ import { firstAlike, guardOf, recordInbound } from './conversation-statements.ts
 import { rowsOf, type Execution } from './execution.ts'
 import { keepReceipts, markReceipts, nameOfReceipt } from './receipt-statements.ts'
 import { keyOf, type Tables } from './tables.ts'
-import { eraseResults, insertEvents, insertName, insertTombstone, save } from './write-statements.ts'
+import { eraseResults, insertEvents, insertName, insertTombstone, save, saveFirst } from './write-statements.ts'
 
 type Rows = readonly object[]
 type Played = (execution: Execution, values: readonly unknown[]) => Rows
@@ -117,7 +117,9 @@ function saveSweep({ tables }: Execution, [name, seen]: readonly unknown[]): Row
 
 const played: Readonly<Record<string, Played>> = {
   claim,
+  'claim-plain': claim,
   save,
+  'save-first': saveFirst,
   'record-events': ({ tables }, [id, json]) => {
     insertEvents(tables, String(id), rowsOf(json))
     return []

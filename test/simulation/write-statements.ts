@@ -29,6 +29,47 @@ export function save({ tables, nowMs, changed }: Execution, [json]: readonly unk
   return changes.map(({ after: { id } }) => ({ id }))
 }
 
+/** The same of an ordinary change, which tells no more than what it changes. */
+export function saveFirst(execution: Execution, [json]: readonly unknown[]) {
+  const whole = rowsOf(json).flatMap((change) => {
+    const row = execution.tables.messages.get(text(change['id']))
+    return row === undefined ? [] : [wholeChange(row, change)]
+  })
+  return save(execution, [JSON.stringify(whole)])
+}
+
+const wholeChange = (row: MessageRow, change: Json) => ({
+  id: row.id,
+  before: change['before'],
+  provider: row.provider,
+  status: change['status'],
+  failed_reason: change['failed_reason'],
+  attempts: row.attempts,
+  attempt_id: row.attemptId,
+  attempt_provider: row.attemptProvider,
+  attempt_started_at: row.attemptStartedAt,
+  attempt_ended_at: change['at'],
+  outcome: change['outcome'],
+  evidence: change['evidence'],
+  provider_message_id: change['provider_message_id'],
+  sent_at: change['status'] === 'sent' ? change['at'] : null,
+  resolution: row.resolution,
+  answer_status: change['answer_status'],
+  attempt_number: row.attemptNumber,
+  attempt_identity: row.attemptIdentity,
+  open_attempts: row.openAttempts,
+  plan: row.plan,
+  delivery: row.delivery,
+  proof: row.proof,
+  decision: row.decision,
+  canceled_reason: row.canceledReason,
+  updated_at: change['at'],
+  guards_intent: change['status'] === 'sent',
+  answer_content_type: change['answer_content_type'],
+  answer_location: change['answer_location'],
+  answer_body: change['answer_body'],
+})
+
 function saveDueWork(tables: Tables, id: string, change: Json, after: MessageRow, nowMs: number): void {
   const { due, dispatch_at: at, lease_ms: leaseMs } = change
   if (due === 'clear') tables.dueWork.delete(id)

@@ -40,9 +40,9 @@ export function newAttempt(number = 1): Attempt {
   }
 }
 
-export function ended(attempt: Attempt, outcome: OutcomeKind): EndedAttempt {
+export function ended(attempt: Attempt, outcome: OutcomeKind, endedAt = new Date()): EndedAttempt {
   const evidence = { phase: 'answered', httpStatus: 201, code: 'c', detail: 'told' } as const
-  return { ...attempt, endedAt: new Date(), outcome, evidence }
+  return { ...attempt, endedAt, outcome, evidence }
 }
 
 export function newClaim(
@@ -108,12 +108,13 @@ export function changeTo(
   state: State,
   { effects = [], leaseMs = null, mayHaveDueWork = true }: Partial<Omit<Change, 'next'>> & { effects?: Effect[] } = {},
 ): Change {
-  const next = advance(message, state, {}, new Date())
+  const next = advance(message, state, {}, state.status === 'sent' ? state.sentAt : new Date())
   return { next, effects, leaseMs, mayHaveDueWork, leaves: leaves(message, state) }
 }
 
 export function sentState(message: Message, providerMessageId: string | null = 'p1'): State {
   if (message.state.status !== 'sending') throw new Error('only a call can be accepted')
-  const attempt = ended(message.state.attempt, 'accepted')
-  return { status: 'sent', attempt, providerMessageId, sentAt: new Date() }
+  const sentAt = new Date()
+  const attempt = ended(message.state.attempt, 'accepted', sentAt)
+  return { status: 'sent', attempt, providerMessageId, sentAt }
 }

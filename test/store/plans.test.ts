@@ -1,11 +1,13 @@
 /** Statements that must stay look-ups by index, also by a plan that was made while the tables were empty. */
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { finalAnswer } from '../../src/core/answer.ts'
+import type { Change } from '../../src/store/save-message.ts'
 import { openDatabase, plannerOptions, type Database, type Statement } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
 import { newUuid } from '../../src/new-uuid.ts'
 import { useDatabase } from '../support/database.ts'
-import { scope } from './claims.ts'
+import { changeTo, guardOf, newClaim, scope, sentState } from './claims.ts'
 
 const database = useDatabase()
 let opened: Database
@@ -54,6 +56,14 @@ async function planOf(name: string): Promise<string[]> {
   })
 }
 
+/** The change that ends the first attempt of a new message. */
+async function changed(of: Store, mayHaveDueWork: boolean): Promise<Change> {
+  const claimed = await of.claimMessage(newClaim(newUuid()))
+  if (claimed.kind !== 'claimed') throw new Error(claimed.kind)
+  const change = changeTo(claimed.message, sentState(claimed.message), { mayHaveDueWork })
+  return { ...change, next: { ...change.next, answer: finalAnswer(change.next) } }
+}
+
 const inbound = { ...scope, conversation: 'c', source: 'api', eventId: 'e', sender: 's', text: 't', occurredAt: null }
 
 test.each<[string, (of: Store) => Promise<unknown>, readonly RegExp[]]>([
@@ -95,6 +105,17 @@ test.each<[string, (of: Store) => Promise<unknown>, readonly RegExp[]]>([
     async (of) => of.listMessages(scope, { to: '+447700900123' }, 10, null),
     [/^messages_by_recipient: .*hashtextextended.*id < /],
   ],
+  ...(['claim', 'claim-plain'] as const).map((name): [string, (of: Store) => Promise<unknown>, readonly RegExp[]] => [
+    name,
+    async (of) => {
+      const request = name === 'claim' ? { conversation: 'c' } : {}
+      const claim = newClaim(`plan of ${name}`, { request })
+      await of.claimMessage({ ...claim, guard: guardOf(claim) })
+    },
+    [/^messages_pkey: id = g.message_id/, /^messages_by_recipient: .*hashtextextended.*id >= /],
+  ]),
+  ['save', async (of) => of.saveMessage(await changed(of, true)), [/^messages_pkey: id = c/]],
+  ['save-first', async (of) => of.saveMessage(await changed(of, false)), [/^messages_pkey: id = c/]],
   ['erase-inbound', async (of) => of.eraseInbound(new Date(0), 10), [/^inbound_by_age: received_at < \$1/]],
   ['erase-guards', async (of) => of.eraseGuards(10), [/^duplicate_guards_by_age: .*first_at < /]],
 ])('%s looks up in its index', async (name, ask, expected) => {

@@ -92,8 +92,9 @@ export async function tcpProxy(serverUrl: string): Promise<TcpProxy> {
   }
 }
 
-/** The names of prepared statements stand in Parse and Bind, ended by a zero. */
+/** The names of prepared statements stand in Parse and Bind, ended by a zero: this one, or a variant that is named after it. */
 function takeStrike(strikes: { name: string; fault: Fault }[], bytes: Buffer): Fault | null {
-  const found = strikes.findIndex(({ name }) => bytes.includes(`${name}\0`))
+  const sent = bytes.toString('latin1')
+  const found = strikes.findIndex(({ name }) => new RegExp(`${name}(-[a-z-]+)?\\0`).test(sent))
   return found < 0 ? null : (strikes.splice(found, 1)[0]?.fault ?? null)
 }
