@@ -92,13 +92,14 @@ export async function buildApp(options: AppOptions): Promise<App> {
     requireScope(request.caller, scope)
   })
   const open = openRequests(app)
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none'
     deps.metrics.answered(request.method, route, String(reply.statusCode)).observe(reply.elapsedTime / 1000)
     request.log.debug(
       { method: request.method, route, status: reply.statusCode, ms: Math.round(reply.elapsedTime) },
       'answered',
     )
+    done()
   })
 
   await describeApi(app)
@@ -127,14 +128,15 @@ function requireOneHost(request: IncomingMessage): void {
 function openRequests(app: FastifyInstance): Pick<App, 'idle'> {
   let open = 0
   let waiting: (() => void)[] = []
+  const closed = (): void => {
+    open--
+    if (open > 0) return
+    for (const resolve of waiting) resolve()
+    waiting = []
+  }
   app.server.on('request', (_, response) => {
     open++
-    response.once('close', () => {
-      open--
-      if (open > 0) return
-      for (const resolve of waiting) resolve()
-      waiting = []
-    })
+    response.once('close', closed)
   })
   return { idle: async () => (open === 0 ? undefined : new Promise((resolve) => void waiting.push(resolve))) }
 }

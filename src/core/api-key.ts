@@ -4,7 +4,7 @@
  *
  * A1. Only a person approves or settles, and nobody who sends by itself (an agent) makes or revokes API keys.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Environment } from './message-content.ts'
 
 export const apiScopes = ['send', 'read', 'approve', 'resolve', 'admin'] as const
@@ -43,4 +43,4 @@ export function parseApiKey(token: string): ApiKeyParts | undefined {
 /** What the caller sends. `parseApiKey` reads it back. */
 export const apiKeyText = ({ environment, id, secret }: ApiKeyParts): string => `so_${environment}_${id}_${secret}`
 
-export const secretHash = (secret: string): Buffer => createHash('sha256').update(secret).digest()
+export const secretHash = (secret: string): Buffer => hash('sha256', secret, 'buffer')

@@ -5,7 +5,7 @@
  *
  * F1. A fingerprint is compared by the scheme that made it: its version is stored beside it and never changes.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import type { MessageRequest } from './message-content.ts'
 
@@ -28,7 +28,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 const schemes: Readonly<Record<number, (canonical: string) => Buffer>> = {
-  1: (canonical) => createHash('sha256').update(canonical).digest(),
+  1: (canonical) => hash('sha256', canonical, 'buffer'),
 }
 const currentVersion = 1
 

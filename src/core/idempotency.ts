@@ -7,7 +7,7 @@
  *     and no address or text stands in it. Client keys can never equal one: a new key `derived:…` is refused.
  * K3. Something that is only a time is refused for new keys, for a repeat made a second later would have another.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Environment } from './message-content.ts'
 
 /** Bytes; all allowed characters are one byte long. */
@@ -76,11 +76,11 @@ export interface Scope {
 /** The key of (conversation, reference). A JSON array keeps `a:b`,`c` and `a`,`b:c` apart. */
 export function derivedKey(scope: Scope, conversation: string, reference: string): string {
   const parts = JSON.stringify([scope.account, scope.environment, conversation, reference])
-  return `${derivedPrefix}v1:${createHash('sha256').update(parts).digest('hex')}`
+  return `${derivedPrefix}v1:${hash('sha256', parts)}`
 }
 
-/** `Idempotency-Key` as we echo it: an RFC 9651 string. */
-export const quotedKey = (key: string): string => `"${key.replaceAll(/["\\]/g, '\\$&')}"`
+/** `Idempotency-Key` as we echo it: an RFC 9651 string, which for printable ASCII is written as in JSON. */
+export const quotedKey = (key: string): string => JSON.stringify(key)
 
 const yearMs = 366 * 86_400_000
 const epochUnitsMs = [1000, 1, 1e-3, 1e-6]

@@ -5,7 +5,7 @@
  * I1. `uuidFromId(kind, idFromUuid(kind, u)) === u` for every lower-case UUID.
  * I2. A text that is not an id of the asked kind gives `undefined`, never an exception.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export const idKinds = { message: 'msg', attempt: 'att', event: 'evt' } as const
 export type IdKind = keyof typeof idKinds
@@ -23,7 +23,7 @@ export function uuidFromId(kind: IdKind, id: string): string | undefined {
 
 /** A UUIDv7 (RFC 9562, 5.7) of a time, whose other bits are a hash of what it names: made again, it is the same. */
 export function uuidOf(at: Date, named: readonly (string | null)[]): string {
-  const bytes = createHash('sha256').update(JSON.stringify(named)).digest()
+  const bytes = hash('sha256', JSON.stringify(named), 'buffer')
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f)
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f)
   bytes.writeUIntBE(Math.max(at.getTime(), 0), 0, 6)

@@ -307,7 +307,7 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
   const isUnsettled = next.status === 'sending' || next.status === 'unknown'
   const { open = message.open, resolution = message.resolution, rendered = message.rendered } = changes
   const { delivery = message.delivery, proof = message.proof, decision = message.decision } = changes
-  const changed: Message = {
+  const changed: { -readonly [Name in keyof Message]: Message[Name] } = {
     ...message,
     state: next,
     version: message.version + 1,
@@ -322,7 +322,6 @@ export function advance(message: Message, next: State, changes: Changes, at: Dat
     proof: next.status === 'sending' && !begins ? proof : null,
   }
   // M4: what became final before is answered as it was, whatever is learnt beside it.
-  return isFinal(next.status) && next.status !== message.state.status
-    ? { ...changed, answer: finalAnswer(changed) }
-    : changed
+  if (isFinal(next.status) && next.status !== message.state.status) changed.answer = finalAnswer(changed)
+  return changed
 }

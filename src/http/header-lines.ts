@@ -4,7 +4,10 @@ import type { IncomingMessage } from 'node:http'
 /** @param name in lower case. @returns undefined if the header did not come */
 export function headerLines({ rawHeaders }: IncomingMessage, name: string): string[] | undefined {
   const lines: string[] = []
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
-    if (rawHeaders[i]?.toLowerCase() === name) lines.push(rawHeaders[i + 1] ?? '')
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const came = rawHeaders[i] ?? ''
+    // By length first: four headers of each send are looked for among all that came.
+    if (came.length === name.length && came.toLowerCase() === name) lines.push(rawHeaders[i + 1] ?? '')
+  }
   return lines.length === 0 ? undefined : lines
 }

@@ -6,6 +6,7 @@ export interface Preferences {
 
 const defaultWaitS = 15
 const maxWaitS = 60
+const unasked: Preferences = { waitMs: defaultWaitS * 1000, async: false }
 /** Longer lines are ignored: the pattern is not linear in white space. */
 const maxLine = 512
 
@@ -14,7 +15,8 @@ const preference =
   /[\s,]*([^\s=,;"]+)\s*(?:=\s*("(?:[^"\\]|\\.)*"|[^\s,;"]*))?\s*((?:;(?:[^,"]|"(?:[^"\\]|\\.)*")*)?)(?:,|$)/gy
 
 export function preferencesOf(lines: readonly string[] | undefined): Preferences {
-  const found = (lines ?? [])
+  if (lines === undefined) return unasked
+  const found = lines
     .filter((line) => line.length <= maxLine)
     .flatMap((line) =>
       [...line.matchAll(preference)].map(([, name = '', value = '']) => ({

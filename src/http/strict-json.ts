@@ -26,7 +26,7 @@ export function parseStrictJson(bytes: Uint8Array): StrictJson {
     return { ok: false, pointer: '', detail: 'The body is not JSON.' }
   }
   const seen = { members: 0 }
-  const found = fault(value, '', 0, seen)
+  const found = fault(value, 0, seen)
   if (found !== null) return { ok: false, ...found }
   // A member that came twice is in the text twice and in the value once.
   if (seen.members !== countMembers(text))
@@ -39,47 +39,45 @@ interface Fault {
   readonly detail: string
 }
 
-function fault(value: unknown, pointer: string, depth: number, seen: { members: number }): Fault | null {
+const tooDeep: Fault = { pointer: '', detail: `The body is nested deeper than ${maxDepth} levels.` }
+
+/** What is wrong with a value; its pointer begins there, and is made on the way out: of most bodies none is needed. */
+function fault(value: unknown, depth: number, seen: { members: number }): Fault | null {
   switch (typeof value) {
     case 'string':
-      return textFault(value, pointer)
+      return textFault(value)
     case 'number':
       return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
         ? null
-        : { pointer, detail: 'This number cannot be read exactly; send it as a string.' }
+        : { pointer: '', detail: 'This number cannot be read exactly; send it as a string.' }
     case 'object':
       if (value === null) return null
-      if (depth >= maxDepth) return { pointer: '', detail: `The body is nested deeper than ${maxDepth} levels.` }
-      return memberFault(value as Record<string, unknown>, pointer, depth, seen)
+      return depth >= maxDepth ? tooDeep : memberFault(value as Record<string, unknown>, depth, seen)
     default:
       return null
   }
 }
 
-function memberFault(
-  value: Record<string, unknown>,
-  pointer: string,
-  depth: number,
-  seen: { members: number },
-): Fault | null {
+function memberFault(value: Record<string, unknown>, depth: number, seen: { members: number }): Fault | null {
   const isArray = Array.isArray(value)
-  for (const [name, member] of Object.entries(value)) {
-    const path = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  for (const name of Object.keys(value)) {
     if (!isArray) {
       seen.members++
-      if (name === '__proto__') return { pointer, detail: 'A member must not be named __proto__.' }
-      const named = textFault(name, pointer)
+      if (name === '__proto__') return { pointer: '', detail: 'A member must not be named __proto__.' }
+      const named = textFault(name)
       if (named !== null) return named
     }
-    const found = fault(member, path, depth + 1, seen)
-    if (found !== null) return found
+    const found = fault(value[name], depth + 1, seen)
+    if (found === null) continue
+    if (found === tooDeep) return found // it names no place
+    return { ...found, pointer: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}${found.pointer}` }
   }
   return null
 }
 
-function textFault(text: string, pointer: string): Fault | null {
-  if (!text.isWellFormed()) return { pointer, detail: 'A text holds half of a surrogate pair.' }
-  return text.includes('\u0000') ? { pointer, detail: 'A text holds the character U+0000.' } : null
+function textFault(text: string): Fault | null {
+  if (!text.isWellFormed()) return { pointer: '', detail: 'A text holds half of a surrogate pair.' }
+  return text.includes('\u0000') ? { pointer: '', detail: 'A text holds the character U+0000.' } : null
 }
 
 /** Members of all objects in valid JSON: colons outside strings. */

@@ -107,19 +107,21 @@ async function begin(deps: Deps, message: Message, event: On<'begin'>, leaseMs: 
 
 /** Makes the call of an attempt that is recorded, and stores its outcome. */
 export async function callProvider(deps: Deps, message: Message, provider: Provider, lease: Lease): Promise<Message> {
+  return deps.inFlight.track(message.id, callAndStore(deps, message, provider, lease))
+}
+
+async function callAndStore(deps: Deps, message: Message, provider: Provider, lease: Lease): Promise<Message> {
   const { attempt } = lease
   const stopTimer = deps.metrics.attemptTook(provider.name).startTimer()
   const until = mayBeginUntil(message, meansOf(provider))
   const gate = (): boolean => deps.clock.elapsedMs(lease.since) <= lease.ms / 2 && deps.clock.latest() < until
-  const call = provider.send(message.request, contextOf(message, attempt), gate, message.rendered)
-  const outcome = await deps.inFlight.track(
-    message.id,
-    call.catch((error: unknown) => afterBug(deps, message, error)),
-  )
+  const outcome = await provider
+    .send(message.request, contextOf(message, attempt), gate, message.rendered)
+    .catch((error: unknown) => afterBug(deps, message, error))
   stopTimer()
   deps.metrics.attempted(provider.name, outcome.kind).inc()
   noteCredentials(deps, provider, outcome)
-  return deps.inFlight.track(message.id, storeOutcome(deps, message, provider, lease, outcome))
+  return storeOutcome(deps, message, provider, lease, outcome)
 }
 
 /** An adapter threw: a bug, after which nobody knows whether a byte left. */

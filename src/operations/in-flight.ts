@@ -8,24 +8,33 @@ export interface InFlight {
 }
 
 export function inFlight(): InFlight {
-  // By message, and then each for itself: a late first attempt may end while the second one runs.
-  const running = new Map<string, Set<Promise<unknown>>>()
-  const all = (): Promise<unknown>[] => [...running.values()].flatMap((works) => [...works])
+  // How many of each message: a late first attempt may end while the second one runs.
+  const running = new Map<string, number>()
+  let count = 0
+  let waiting: (() => void)[] = []
+  const end = (messageId: string): void => {
+    count--
+    const left = (running.get(messageId) ?? 1) - 1
+    if (left > 0) running.set(messageId, left)
+    else running.delete(messageId)
+    if (running.size > 0) return
+    for (const resolve of waiting) resolve()
+    waiting = []
+  }
   return {
     has: (messageId) => running.has(messageId),
-    count: () => all().length,
+    count: () => count,
     track: async (messageId, work) => {
-      const works = running.get(messageId) ?? new Set()
-      running.set(messageId, works.add(work))
+      count++
+      running.set(messageId, (running.get(messageId) ?? 0) + 1)
       try {
         return await work
       } finally {
-        works.delete(work)
-        if (works.size === 0 && running.get(messageId) === works) running.delete(messageId)
+        end(messageId)
       }
     },
     idle: async () => {
-      while (running.size > 0) await Promise.allSettled(all())
+      while (running.size > 0) await new Promise<void>((resolve) => void waiting.push(resolve))
     },
   }
 }

@@ -39,10 +39,7 @@ const asyncPatienceMs = 5_000
 export async function sendMessage(deps: Deps, asked: SendRequest, names: Names): Promise<Answer> {
   const since = deps.clock.mark()
   const patienceMs = asked.async ? asyncPatienceMs : Math.max(asked.waitMs, minPatienceMs)
-  const work = answerOrMessage(deps, asked, names).catch((error: unknown) => {
-    throw asRefusal(error)
-  })
-  const known = await withinPatience(deps, work, patienceMs)
+  const known = await withinPatience(deps, answerOrMessage(deps, asked, names), patienceMs)
   if ('answer' in known) return known.answer
   const { message, claimed } = known
   deps.repeats.note(!claimed)
@@ -55,7 +52,16 @@ export async function sendMessage(deps: Deps, asked: SendRequest, names: Names):
 async function withinPatience<T>(deps: Deps, work: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const cancel = deps.clock.after(ms, () => reject(storeUnavailable()))
-    work.then(resolve, reject).finally(cancel)
+    work.then(
+      (known) => {
+        cancel()
+        resolve(known)
+      },
+      (error: unknown) => {
+        cancel()
+        reject(asRefusal(error))
+      },
+    )
   })
 }
 

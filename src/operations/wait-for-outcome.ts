@@ -49,6 +49,7 @@ interface Waiter {
 
 export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters {
   const waiting = new Map<string, Set<Waiter>>()
+  let count = 0 // asked for by each send, so it is not counted each time
   let draining = false
   let polling = false
 
@@ -86,7 +87,7 @@ export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters
 
   return {
     publish,
-    count: () => [...waiting.values()].reduce((sum, waiters) => sum + waiters.size, 0),
+    count: () => count,
     drain: () => {
       draining = true
       for (const [id, waiters] of waiting) if (!calls.has(id)) for (const waiter of waiters) waiter.end()
@@ -101,13 +102,14 @@ export function waitersFor(store: Store, clock: Clock, calls: InFlight): Waiters
           until,
           end: () => {
             cancel()
-            waiters.delete(waiter)
+            if (waiters.delete(waiter)) count--
             if (waiters.size === 0) waiting.delete(message.id)
             resolve(waiter.latest)
           },
         }
         const cancel = clock.after(ms, waiter.end)
         waiting.set(message.id, waiters.add(waiter))
+        count++
         keepPolling()
       })
     },
