@@ -30,7 +30,7 @@ export interface Change {
   readonly leaves?: boolean
 }
 
-const state = {
+const columns = {
   provider: 'text',
   status: 'text',
   failed_reason: 'text',
@@ -72,7 +72,7 @@ const extras = {
   answer_body: 'text',
 } as const
 
-const typed = Object.entries({ ...state, ...extras }).map(([name, type]) => `${name} ${type}`)
+const typed = Object.entries({ ...columns, ...extras }).map(([name, type]) => `${name} ${type}`)
 const lease = "now() + c.lease_ms * interval '1 millisecond'"
 
 // What was saved is handed on whole: joined to the changes again, a group would cost the square of its size.
@@ -82,7 +82,7 @@ const save: Statement = {
   text: `
     WITH changes AS MATERIALIZED (SELECT * FROM json_to_recordset($1::json) AS c (${typed.join(', ')})),
     saved AS (
-      UPDATE messages m SET version = c.before + 1, ${Object.keys(state)
+      UPDATE messages m SET version = c.before + 1, ${Object.keys(columns)
         .map((name) => `${name} = c.${name}`)
         .join(', ')},
         intent_guard = CASE WHEN c.guards_intent THEN m.intent_guard END, lease_until = COALESCE(${lease}, m.lease_until)

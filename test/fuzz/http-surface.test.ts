@@ -120,7 +120,8 @@ test(
       const seen = [...session.seen.keys()]
       return [...sometimes, ...elsewhere].filter((name) => !seen.some((one) => new RegExp(`^${name}`).test(one)))
     }
-    for (let round = 0; round === 0 || (round <= moreRounds && numRuns >= richRuns && missed().length > 0); round++) {
+    const rounds = numRuns < richRuns ? 1 : 1 + moreRounds
+    for (let round = 0; round < rounds && (round === 0 || missed().length > 0); round++) {
       const lacking = document.operations.filter(({ operationId }) =>
         missed().some((name) => new RegExp(`^${name.split(' ')[0]}$`).test(operationId)),
       )
