@@ -1,6 +1,6 @@
 /** Processes of a run: started, asked, and ended, each of them, whatever becomes of the run. */
 import { fork, spawn, type ChildProcess } from 'node:child_process'
-import { openSync } from 'node:fs'
+import { openSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Question, Reply } from './parent.ts'
@@ -87,6 +87,13 @@ export async function startHelper(name: string, env: Record<string, string> = {}
   return helper
 }
 
+/** What `npm start` gives to node itself. */
+function flagsOfStart(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: { start: string } }
+  const words = scripts.start.split(' ')
+  return words.slice(words.indexOf('node') + 1, words.indexOf('src/main.ts'))
+}
+
 /** A gateway, as an operator starts it: its log goes to a file. Resolves when it is ready. */
 export async function startGateway(
   url: string,
@@ -94,7 +101,7 @@ export async function startGateway(
   { args = [], nodeArgs = [], log }: { args?: string[]; nodeArgs?: string[]; log: string },
 ): Promise<Child> {
   const out = openSync(log, 'a')
-  const process_ = spawn(process.execPath, [...nodeArgs, 'src/main.ts', ...args], {
+  const process_ = spawn(process.execPath, [...flagsOfStart(), ...nodeArgs, 'src/main.ts', ...args], {
     cwd: root,
     env: { ...cleanEnv(), HOST: '127.0.0.1', PORT: new URL(url).port, ...env },
     stdio: ['ignore', out, out],
