@@ -107,8 +107,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     'fingerprint constant',
     change(
       'src/core/fingerprint.ts',
-      "createHash('sha256').update(canonical).digest()",
-      "createHash('sha256').update(canonical.slice(0, 0)).digest()",
+      "hash('sha256', canonical, 'buffer')",
+      "hash('sha256', canonical.slice(0, 0), 'buffer')",
     ),
   ),
   bug(
