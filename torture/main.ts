@@ -119,20 +119,21 @@ async function run(plan: Plan, folder: string, ends: Ends): Promise<boolean> {
     const tables = await readTables(world.postgres)
     const ledger = await readLedger(world.sandbox.ledgerFile)
     const evidence = evidenceFrom(asked, history, ledger, world.provider.log, tables)
+    // Now, and not after more storms: what is stuck may be freed by the next restart.
+    const violations = [...violationsIn(evidence, rules(leaseMs, stopsOf)), ...(await processViolations(world))]
     const outcomes = outcomesIn(evidence, history.heard, tormentor.struck)
     const unmet = neverMet(plan, faults, outcomes)
-    return { seconds, oldestMs, quietMs: Date.now() - quietFrom, evidence, outcomes, unmet }
+    return { seconds, oldestMs, quietMs: Date.now() - quietFrom, evidence, violations, outcomes, unmet }
   }
   const all = [await weather(plan.seconds, '')]
   for (let n = 1; n <= moreStorms; n++) {
-    const lacking = all[n - 1]?.unmet ?? []
-    if (lacking.length === 0) break
+    const { unmet: lacking = [], violations: found = [] } = all[n - 1] ?? {}
+    if (lacking.length === 0 || found.length > 0) break
     say(`not met yet: ${lacking.join(', ')}`)
     all.push(await weather(lacking.includes(stoppedForLong) ? longStopSeconds : moreSeconds, ` ${n}`))
   }
-  const { evidence, outcomes, unmet } = all.at(-1) as (typeof all)[number]
+  const { evidence, violations, outcomes, unmet } = all.at(-1) as (typeof all)[number]
   const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
-  const violations = [...violationsIn(evidence, rules(leaseMs, stopsOf)), ...(await processViolations(world))]
   const report: Report = {
     seed: plan.seed,
     seconds: sum(all.map(({ seconds }) => seconds)),
