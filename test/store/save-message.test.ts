@@ -1,6 +1,7 @@
 /** The write of every change after the claim (save-message.ts, S1, S2). */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Message } from '../../src/core/message.ts'
+import { finalAnswer } from '../../src/core/answer.ts'
+import type { Message, State } from '../../src/core/message.ts'
 import type { Effect } from '../../src/core/events.ts'
 import { openDatabase, type Database } from '../../src/store/database.ts'
 import { createStore, type Store } from '../../src/store/store.ts'
@@ -214,4 +215,43 @@ test('news for the time line alone changes no message', async () => {
   await store.recordEvents(message.id, [{ type: 'late_outcome', at: new Date(), attemptId: null, data: { a: 1 } }])
   expect(await written(message)).toEqual({ ...before, events: 1 })
   expect(await store.findEvents(message.id)).toMatchObject([{ type: 'late_outcome', data: { a: 1 } }])
+})
+
+const rejectedState = (message: Message): State => {
+  const sent = sentState(message)
+  if (sent.status !== 'sent') throw new Error('it is sent')
+  return { status: 'failed', reason: 'provider_refused', last: { ...sent.attempt, outcome: 'rejected' } }
+}
+
+test.each<[string, Asked, (message: Message) => State]>([
+  ['sent', {}, sentState],
+  ['sent without an id of the provider', {}, (message) => sentState(message, null)],
+  ['sent with an intent, in a conversation', { request: { intent: 'i', conversation: 'c' } }, sentState],
+  ['refused', {}, rejectedState],
+  ['refused with an intent', { request: { intent: 'j' } }, rejectedState],
+  ['sent, and rendered before', { message: { rendered: '{}' } }, sentState],
+])('a first outcome leaves the same by the short statement as by the whole one: %s', async (_, asked, stateOf) => {
+  const leftBy = async (mayHaveDueWork: boolean): Promise<unknown> => {
+    const number = claims
+    const intent = asked.request?.intent === undefined ? {} : { intent: `${asked.request.intent}${number}` }
+    const message = await claimed({ ...asked, request: { ...asked.request, ...intent } })
+    const state = stateOf(message)
+    const change = changeTo(message, state, { mayHaveDueWork })
+    const at = state.status === 'failed' ? (state.last?.endedAt ?? new Date()) : change.next.updatedAt
+    const next = { ...change.next, updatedAt: at, rendered: null }
+    expect(await store.saveMessage({ ...change, next: { ...next, answer: finalAnswer(next) } })).toBe(true)
+    const [row] = await database.query<Record<string, unknown>>(
+      `SELECT m.*, a.status AS a_status, a.content_type, a.location, a.body,
+         (SELECT count(*)::int FROM due_work d WHERE d.message_id = m.id) AS due,
+         (SELECT count(*)::int FROM events e WHERE e.message_id = m.id) AS events
+       FROM messages m LEFT JOIN answers a ON a.message_id = m.id WHERE m.id = $1`,
+      [message.id],
+    )
+    // What is one's own: ids, keys and times. Each of them is there or not in both.
+    const own = /^[0-9a-f]{8}-|^save-|^[ij]\d+$|^\/v1\/messages\/|"id":|"intent":/
+    return Object.entries(row ?? {}).map(([name, value]) =>
+      value instanceof Date || (typeof value === 'string' && own.test(value)) ? [name, 'its own'] : [name, value],
+    )
+  }
+  expect(await leftBy(false)).toEqual(await leftBy(true))
 })
