@@ -1,5 +1,6 @@
 /**
- * The SQL of the claim (claim-message.ts): one statement, in two variants, and the rows that it reads as JSON.
+ * The SQL of the claim, in two variants, and the rows that it reads as JSON. What it must keep (C1 to C4) stands in
+ * claim-message.ts, which chooses between them.
  */
 import { counts, alike } from './duplicates.ts'
 import type { Statement } from './database.ts'

@@ -1,6 +1,7 @@
 /**
  * Rows as the JSON that `json_to_recordset` reads. A member that is absent reads as NULL, so what is null is left out: that
- * halves what goes over the wire and is parsed.
+ * halves what goes over the wire and is parsed. (The rows of the two ordinary statements, claims and first outcomes, are made
+ * without nulls to begin with: to take them out again was a tenth of what the process spends on a send beside its sockets.)
  */
 export function jsonRows(rows: readonly Readonly<Record<string, unknown>>[]): string {
   return JSON.stringify(rows.map(withoutNulls))
